@@ -20,6 +20,8 @@ ENDINGS: Final = ("broken", "stuck")
 ORACLE: Final = "SharePartitionOracle"
 _ERROR: Final = re.compile(r"\b\d+:(-?\d+)=")
 _OFFSETS: Final = re.compile(r"ACTIVE (?P<start>\d+)-\d+ .* next (?P<next>\d+)")
+_UNGUARDED: Final = re.compile(r"[=\[,]0/\d+//\d+!?(?![\d!~])")
+"""An available record with a lock: its transition was forgotten when its batch was split."""
 _STATE: Final = re.compile(r"[=\[,](\d)/")
 
 
@@ -70,6 +72,8 @@ def _what_is_broken(answer: str) -> str | None:
     """Return why Kafka's share partition cannot go on; None if it can."""
     if "broken" in answer:
         return answer.partition(" | ")[0] if answer.startswith("broken") else "broken start"
+    if _UNGUARDED.search(answer):
+        return "broken transition"
     found = _OFFSETS.search(answer)
     assert found is not None, answer
     return "stuck" if int(found["next"]) < int(found["start"]) else None

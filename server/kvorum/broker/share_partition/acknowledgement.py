@@ -5,7 +5,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kvorum.broker.share_partition.in_flight_batch import InFlightBatch
+from kvorum.broker.share_partition.in_flight_batch import InFlightBatch, RecordRun
 from kvorum.broker.share_partition.in_flight_records import InFlightRecords
 from kvorum.broker.share_partition.in_flight_state import NO_MEMBER, InFlightState
 from kvorum.broker.share_partition.record_state import RecordState
@@ -77,7 +77,8 @@ class Acknowledgement:
                 and in_flight.first_offset >= self._records.start_offset
             )
             if is_whole:
-                self._move(in_flight.state, in_flight.first_offset, in_flight.last_offset, types[0])
+                run = RecordRun(in_flight.first_offset, in_flight.last_offset, in_flight.state)
+                self._move(in_flight, run, types[0])
             else:
                 in_flight.split(self._records.locks)
                 self._acknowledge_offsets(in_flight, batch, types)
@@ -128,25 +129,25 @@ class Acknowledgement:
             if state.member_id != self._member_id:
                 raise _invalid_record_state("Member is not the owner of offset")
             kind = types[0] if len(types) == 1 else types[offset - batch.first_offset]
-            self._move(state, offset, offset, kind)
+            self._move(in_flight, RecordRun(offset, offset, state), kind)
 
-    def _move(
-        self, state: InFlightState, first_offset: int, last_offset: int, kind: AcknowledgeType
-    ) -> None:
+    def _move(self, batch: InFlightBatch, run: RecordRun, kind: AcknowledgeType) -> None:
         """Begin the transition of acquired records, or renew their lock."""
         if kind is AcknowledgeType.RENEW:
-            self._renew(state, first_offset, last_offset)
+            self._renew(run)
             return
         to = _STATES[kind]
         if kind is AcknowledgeType.REJECT and self._settings.is_dead_letter_queue_enabled:
             to = RecordState.ARCHIVING
-        self.transitions.begin(state, first_offset, last_offset, to)
+        self.transitions.begin(batch, run, to)
 
-    def _renew(self, state: InFlightState, first_offset: int, last_offset: int) -> None:
+    def _renew(self, run: RecordRun) -> None:
         if not self._settings.is_renew_acknowledge_enabled:
             raise _invalid_record_state("Renewing acquisition locks is not enabled for the group.")
-        locks = self._records.locks
-        state.renew(locks.begin(first_offset, last_offset, deadline_ms=self._deadline_ms))
+        begin_lock = self._records.locks.begin
+        run.state.renew(
+            begin_lock(run.first_offset, run.last_offset, deadline_ms=self._deadline_ms)
+        )
 
 
 def _acknowledge_types(batch: ShareAcknowledgementBatch) -> list[AcknowledgeType]:

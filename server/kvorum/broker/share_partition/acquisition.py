@@ -76,6 +76,8 @@ class Acquisition:
         self._is_record_limit = acquirer.mode is ShareAcquireMode.RECORD_LIMIT
         self._fetched = fetched
         self._first_base_offset = fetched.batches[0].base_offset
+        self._first_offset = max(self._first_base_offset, records.start_offset)
+        """The first offset of records in flight that are given out."""
         self._deadline_ms = now_ms + settings.record_lock_duration_ms
         limit = settings.delivery_count_limit
         self._throttled_deliveries = max(THROTTLED_DELIVERIES_MIN, (limit + 1) // 2)
@@ -161,7 +163,7 @@ class Acquisition:
         if batch.offset_states is None and not batch.state.is_acquirable:
             return
         is_too_large = self._is_record_limit and batch.record_count > max_records
-        is_whole = batch.is_within(self._first_base_offset, last_offset)
+        is_whole = batch.is_within(self._first_offset, last_offset)
         if is_whole and batch.offset_states is None and not is_too_large and not is_throttled:
             state = batch.state
             self._acquire_state(state, batch.first_offset, batch.last_offset)
@@ -181,7 +183,7 @@ class Acquisition:
         offset_count = batch.record_count
         throttled_max: int | None = None
         count = 0
-        for offset, state in batch.states_between(self._first_base_offset, last_offset):
+        for offset, state in batch.states_between(self._first_offset, last_offset):
             if not state.is_acquirable:
                 continue
             deliveries = state.delivery_count
@@ -228,7 +230,7 @@ class Acquisition:
             return state.is_acquirable and state.delivery_count >= self._throttled_deliveries
         return any(
             state.is_acquirable and state.delivery_count >= self._throttled_deliveries
-            for _, state in batch.states_between(self._first_base_offset, last_offset)
+            for _, state in batch.states_between(self._first_offset, last_offset)
         )
 
     def _acquire_new(self, first_offset: int, last_offset: int, max_records: int) -> None:

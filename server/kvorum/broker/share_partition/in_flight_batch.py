@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from kvorum.broker.share_partition.acquisition_lock import AcquisitionLock, AcquisitionLocks
 from kvorum.broker.share_partition.in_flight_state import InFlightState
 from kvorum.broker.share_partition.record_state import RecordState
+
+
+class RecordRun(NamedTuple):
+    """Records of a batch that have one state."""
+
+    first_offset: int
+    last_offset: int
+    state: InFlightState
 
 
 class InFlightBatch:
@@ -49,6 +58,11 @@ class InFlightBatch:
             raise ValueError("the records of the batch have states of their own")
         return self._state
 
+    @property
+    def runs(self) -> Iterator[RecordRun]:
+        """All records: one by one if the batch is split."""
+        return self.runs_between(self.first_offset, self.last_offset)
+
     def is_within(self, first_offset: int, last_offset: int) -> bool:
         """Return whether all records are between two offsets, both included."""
         return first_offset <= self.first_offset and self.last_offset <= last_offset
@@ -64,18 +78,21 @@ class InFlightBatch:
         for offset in range(first, min(last_offset, self.last_offset) + 1):
             yield offset, states[offset - self.first_offset]
 
+    def runs_between(self, first_offset: int, last_offset: int) -> Iterator[RecordRun]:
+        """Yield the records between two offsets of the batch: one by one if it is split."""
+        if self.offset_states is None:
+            yield RecordRun(first_offset, last_offset, self._state)
+            return
+        for offset, state in self.states_between(first_offset, last_offset):
+            yield RecordRun(offset, offset, state)
+
     def split(self, locks: AcquisitionLocks) -> None:
-        """Give each record a state of its own, the lock included, unless it has one."""
+        """Give each record a state of its own, with lock and transition, unless it has one."""
         if self.offset_states is not None:
             return
         whole = self._state
         self.offset_states = [
-            InFlightState(
-                whole.state,
-                whole.delivery_count,
-                whole.member_id,
-                _lock_of(offset, whole.lock, locks),
-            )
+            whole.copy(_lock_of(offset, whole.lock, locks))
             for offset in range(self.first_offset, self.last_offset + 1)
         ]
         whole.cancel_lock()

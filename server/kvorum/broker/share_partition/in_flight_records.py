@@ -221,23 +221,22 @@ class InFlightRecords:
         return _is_complete(state)
 
     def _completed_front(self) -> _CompletedFront | None:
+        """Return the records in front that need not be kept; None without one.
+
+        Those include available ones below the start offset, which would stay for ever.
+        """
         window = self.active_gap_window
         front: _CompletedFront | None = None
         count = 0
         for batch in self.batches:
             if window is not None and batch.last_offset >= window.gap_start_offset:
                 break
-            if batch.offset_states is None:
-                if not _is_complete(batch.state):
-                    break
-                count += self.count_from_start(batch.first_offset, batch.last_offset)
-                front = _CompletedFront(batch, batch.last_offset, count)
-                continue
-            for offset, state in batch.states_between(batch.first_offset, batch.last_offset):
-                if not _is_complete(state):
+            for first_offset, last_offset, state in batch.runs:
+                is_lost = last_offset < self.start_offset and state.is_acquirable
+                if not is_lost and not _is_complete(state):
                     return front
-                count += self.count_from_start(offset, offset)
-                front = _CompletedFront(batch, offset, count)
+                count += self.count_from_start(first_offset, last_offset)
+                front = _CompletedFront(batch, last_offset, count)
         return front
 
     def _move_start_after(self, front: _CompletedFront) -> None:

@@ -1,5 +1,7 @@
 """The state of one record, or of a batch of records that have it alike (Kafka's InFlightState)."""
 
+from __future__ import annotations
+
 from typing import Final, NamedTuple
 
 from kvorum.broker.share_partition.acquisition_lock import AcquisitionLock
@@ -50,12 +52,17 @@ class InFlightState:
         """Whether a member may acquire the record."""
         return self.state is RecordState.AVAILABLE and self._rollback is None
 
+    def copy(self, lock: AcquisitionLock | None) -> InFlightState:
+        """Return the state of a record that had this one so far, with a lock of its own."""
+        copied = InFlightState(self.state, self.delivery_count, self.member_id, lock)
+        copied._rollback = self._rollback
+        return copied
+
     def acquire(self, member_id: str, lock: AcquisitionLock) -> None:
         """Give an acquirable record to a member."""
         self._move(RecordState.ACQUIRED)
         self.delivery_count += 1
         self.member_id = member_id
-        self.cancel_lock()
         self.lock = lock
 
     def renew(self, lock: AcquisitionLock) -> None:

@@ -42,7 +42,8 @@ def load(
             gap_start = expected
         expected = last_offset + 1
         state = InFlightState(RecordState(stored.delivery_state), stored.delivery_count)
-        records.batches.put(InFlightBatch(first_offset, last_offset, state))
+        batch = InFlightBatch(first_offset, last_offset, state)
+        records.batches.put(batch)
         if state.state in TERMINAL_STATES:
             records.delivery_complete_count += last_offset - first_offset + 1
         if state.state is RecordState.ARCHIVING:
@@ -53,7 +54,7 @@ def load(
                 else DeadLetterCause.CLIENT_REJECT
             )
             dead_letters.append(
-                DeadLetter(first_offset, last_offset, stored.delivery_count, cause, state)
+                DeadLetter(first_offset, last_offset, stored.delivery_count, cause, batch)
             )
     if records.batches:
         records.may_have_available = True

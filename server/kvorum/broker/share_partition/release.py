@@ -1,8 +1,8 @@
 """Records that are taken from a member: it has left, or its time is over."""
 
 from kvorum.broker.share_partition.acquisition_lock import AcquisitionLock
+from kvorum.broker.share_partition.in_flight_batch import InFlightBatch, RecordRun
 from kvorum.broker.share_partition.in_flight_records import InFlightRecords
-from kvorum.broker.share_partition.in_flight_state import InFlightState
 from kvorum.broker.share_partition.record_state import TERMINAL_STATES, RecordState
 from kvorum.broker.share_partition.settings import SharePartitionSettings
 from kvorum.broker.share_partition.state_write import DeadLetter, DeadLetterCause, StateChange
@@ -19,14 +19,11 @@ def release_acquired(
             state = batch.state
             if state.state is not RecordState.ACQUIRED or state.member_id != member_id:
                 continue
-            if not records.has_start_within(batch.first_offset, batch.last_offset):
-                to = _released(records, batch.last_offset)
-                transitions.begin(state, batch.first_offset, batch.last_offset, to)
-                continue
-            batch.split(records.locks)
-        for offset, state in batch.states_between(batch.first_offset, batch.last_offset):
-            if state.state is RecordState.ACQUIRED and state.member_id == member_id:
-                transitions.begin(state, offset, offset, _released(records, offset))
+            if records.has_start_within(batch.first_offset, batch.last_offset):
+                batch.split(records.locks)
+        for run in batch.runs:
+            if run.state.state is RecordState.ACQUIRED and run.state.member_id == member_id:
+                transitions.begin(batch, run, _released(records, run.last_offset))
     return tuple(transitions.changes)
 
 
@@ -51,24 +48,25 @@ class LockExpiry:
                 if state.state is not RecordState.ACQUIRED:
                     continue
                 if not records.has_start_within(batch.first_offset, batch.last_offset):
-                    self._release(state, batch.first_offset, batch.last_offset)
+                    self._release(batch, RecordRun(batch.first_offset, batch.last_offset, state))
                     continue
                 batch.split(records.locks)
-            for offset, state in batch.states_between(lock.first_offset, lock.last_offset):
-                if state.state is RecordState.ACQUIRED:
-                    self._release(state, offset, offset)
+            for run in batch.runs_between(lock.first_offset, lock.last_offset):
+                if run.state.state is RecordState.ACQUIRED:
+                    self._release(batch, run)
 
-    def _release(self, state: InFlightState, first_offset: int, last_offset: int) -> None:
+    def _release(self, batch: InFlightBatch, run: RecordRun) -> None:
+        first_offset, last_offset, state = run
         records = self._records
         state.let_go(_released(records, last_offset), self._settings)
         state.cancel_lock()
         self.changes.append(
-            StateChange(state, first_offset, last_offset, state.state, state.delivery_count)
+            StateChange(batch, first_offset, last_offset, state.state, state.delivery_count)
         )
         if state.state is RecordState.ARCHIVING:
             cause = DeadLetterCause.DELIVERY_COUNT_EXCEEDED
             self.dead_letters.append(
-                DeadLetter(first_offset, last_offset, state.delivery_count, cause, state)
+                DeadLetter(first_offset, last_offset, state.delivery_count, cause, batch)
             )
         elif state.state is RecordState.AVAILABLE:
             records.may_have_available = True

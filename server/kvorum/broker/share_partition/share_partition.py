@@ -269,11 +269,14 @@ class SharePartition:
     def complete_dead_letter(self, dead_letter: DeadLetter) -> StateWrite:
         """Archive records that are in the dead-letter queue, or could not be; return the write."""
         records = self._records
-        dead_letter.state.archive()
-        first_offset, last_offset = dead_letter.first_offset, dead_letter.last_offset
+        first_offset = dead_letter.first_offset
+        last_offset = dead_letter.last_offset
+        batch = dead_letter.batch
+        for run in batch.runs_between(first_offset, last_offset):
+            run.state.archive()
         records.delivery_complete_count += records.count_from_start(first_offset, last_offset)
         archived = StateChange(
-            dead_letter.state,
+            batch,
             first_offset,
             last_offset,
             RecordState.ARCHIVED,

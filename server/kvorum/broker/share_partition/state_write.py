@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from kvorum.broker.share_partition.in_flight_state import InFlightState
+from kvorum.broker.share_partition.in_flight_batch import InFlightBatch
 from kvorum.broker.share_partition.record_state import RecordState
 from kvorum.metadata.api import RequestError
 from kvorum.wire.messages.write_share_group_state import (
@@ -21,9 +21,9 @@ class DeadLetterCause(Enum):
 
 
 class StateChange(NamedTuple):
-    """A move of records, in `state`; `delivery_state` is what they become."""
+    """A move of records of a batch; `delivery_state` is what they become."""
 
-    state: InFlightState
+    batch: InFlightBatch
     first_offset: int
     last_offset: int
     delivery_state: RecordState
@@ -41,14 +41,14 @@ class StateChange(NamedTuple):
 class DeadLetter(NamedTuple):
     """Records to copy to the group's dead-letter queue; then `complete_dead_letter` is due.
 
-    `state` is for the share partition alone.
+    `batch` is for the share partition alone.
     """
 
     first_offset: int
     last_offset: int
     delivery_count: int
     cause: DeadLetterCause
-    state: InFlightState
+    batch: InFlightBatch
 
 
 @dataclass(frozen=True, slots=True, eq=False)

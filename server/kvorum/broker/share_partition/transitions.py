@@ -1,7 +1,7 @@
 """The transitions that one request decides, all of which are written, or taken back."""
 
+from kvorum.broker.share_partition.in_flight_batch import InFlightBatch, RecordRun
 from kvorum.broker.share_partition.in_flight_records import InFlightRecords
-from kvorum.broker.share_partition.in_flight_state import InFlightState
 from kvorum.broker.share_partition.record_state import TERMINAL_STATES, RecordState
 from kvorum.broker.share_partition.settings import SharePartitionSettings
 from kvorum.broker.share_partition.state_write import DeadLetter, DeadLetterCause, StateChange
@@ -15,10 +15,9 @@ class Transitions:
         self._settings = settings
         self.changes: list[StateChange] = []
 
-    def begin(
-        self, state: InFlightState, first_offset: int, last_offset: int, to: RecordState
-    ) -> None:
-        """Begin the transition of a state, which is that of the records between two offsets."""
+    def begin(self, batch: InFlightBatch, run: RecordRun, to: RecordState) -> None:
+        """Begin the transition of records of a batch."""
+        first_offset, last_offset, state = run
         state.begin_transition(to, self._settings)
         cause: DeadLetterCause | None = None
         if state.state is RecordState.ARCHIVING:
@@ -29,7 +28,7 @@ class Transitions:
                 else DeadLetterCause.DELIVERY_COUNT_EXCEEDED
             )
         self.changes.append(
-            StateChange(state, first_offset, last_offset, state.state, state.delivery_count, cause)
+            StateChange(batch, first_offset, last_offset, state.state, state.delivery_count, cause)
         )
         if state.state in TERMINAL_STATES:
             count = self._records.count_from_start(first_offset, last_offset)
@@ -39,28 +38,33 @@ class Transitions:
 def take_back(records: InFlightRecords, changes: tuple[StateChange, ...]) -> None:
     """Have records be as before their transitions, except where locks have expired meanwhile."""
     for change in changes:
-        state = change.state
-        state.complete_transition(is_written=False)
-        if state.state is RecordState.AVAILABLE:
-            records.may_have_available = True
-        if change.delivery_state in TERMINAL_STATES and state.state not in TERMINAL_STATES:
-            count = records.count_from_start(change.first_offset, change.last_offset)
-            records.delivery_complete_count -= count
+        for run in change.batch.runs_between(change.first_offset, change.last_offset):
+            state = run.state
+            state.complete_transition(is_written=False)
+            if state.state is RecordState.AVAILABLE:
+                records.may_have_available = True
+            if change.delivery_state in TERMINAL_STATES and state.state not in TERMINAL_STATES:
+                count = records.count_from_start(run.first_offset, run.last_offset)
+                records.delivery_complete_count -= count
 
 
 def complete(records: InFlightRecords, changes: tuple[StateChange, ...]) -> list[DeadLetter]:
     """Keep transitions that are written; return the records that become dead letters."""
     dead_letters: list[DeadLetter] = []
     for change in changes:
-        state = change.state
-        state.complete_transition(is_written=True)
-        if state.state is RecordState.AVAILABLE:
-            records.may_have_available = True
+        for run in change.batch.runs_between(change.first_offset, change.last_offset):
+            run.state.complete_transition(is_written=True)
+            if run.state.state is RecordState.AVAILABLE:
+                records.may_have_available = True
         cause = change.dead_letter_cause
-        if state.state is RecordState.ARCHIVING and cause is not None:
+        if cause is not None:
             dead_letters.append(
                 DeadLetter(
-                    change.first_offset, change.last_offset, change.delivery_count, cause, state
+                    change.first_offset,
+                    change.last_offset,
+                    change.delivery_count,
+                    cause,
+                    change.batch,
                 )
             )
     return dead_letters
