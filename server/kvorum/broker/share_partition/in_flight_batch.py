@@ -25,12 +25,14 @@ class InFlightBatch:
     in `offset_states`, and the batch has none.
     """
 
-    __slots__ = ("_state", "first_offset", "last_offset", "offset_states")
+    __slots__ = ("_completed", "_state", "first_offset", "last_offset", "offset_states")
 
     def __init__(self, first_offset: int, last_offset: int, state: InFlightState) -> None:
         self.first_offset = first_offset
         self.last_offset = last_offset
         self._state = state
+        # Records that are complete remain so: of a split batch only those after them are looked at.
+        self._completed = 0
         self.offset_states: list[InFlightState] | None = None
         """The states of the offsets from the first one on; None as long as they have one state."""
 
@@ -57,6 +59,16 @@ class InFlightBatch:
         if self.offset_states is not None:
             raise ValueError("the records of the batch have states of their own")
         return self._state
+
+    @property
+    def completed_in_front(self) -> int:
+        """The number of records in front that are complete; all or none if it is not split."""
+        states = self.offset_states
+        if states is None:
+            return self.record_count if self._state.is_complete else 0
+        while self._completed < len(states) and states[self._completed].is_complete:
+            self._completed += 1
+        return self._completed
 
     @property
     def runs(self) -> Iterator[RecordRun]:

@@ -7,7 +7,6 @@ from kvorum.broker.share_partition.acquisition_lock import AcquisitionLocks
 from kvorum.broker.share_partition.gap_window import GapWindow
 from kvorum.broker.share_partition.in_flight_batch import InFlightBatch
 from kvorum.broker.share_partition.in_flight_batches import InFlightBatches
-from kvorum.broker.share_partition.in_flight_state import InFlightState
 from kvorum.broker.share_partition.record_state import TERMINAL_STATES, RecordState
 
 
@@ -218,7 +217,7 @@ class InFlightRecords:
             state = batch.offset_states[self.start_offset - batch.first_offset]
         else:
             return False
-        return _is_complete(state)
+        return state.is_complete
 
     def _completed_front(self) -> _CompletedFront | None:
         """Return the records in front that need not be kept; None without one.
@@ -231,13 +230,24 @@ class InFlightRecords:
         for batch in self.batches:
             if window is not None and batch.last_offset >= window.gap_start_offset:
                 break
-            for first_offset, last_offset, state in batch.runs:
-                is_lost = last_offset < self.start_offset and state.is_acquirable
-                if not is_lost and not _is_complete(state):
-                    return front
-                count += self.count_from_start(first_offset, last_offset)
-                front = _CompletedFront(batch, last_offset, count)
+            end_offset = self._end_of_front(batch)
+            if end_offset > batch.first_offset:
+                count += self.count_from_start(batch.first_offset, end_offset - 1)
+                front = _CompletedFront(batch, end_offset - 1, count)
+            if end_offset <= batch.last_offset:
+                break
         return front
+
+    def _end_of_front(self, batch: InFlightBatch) -> int:
+        """Return the first offset of a batch whose record is kept; the one after it if none is."""
+        offset = batch.first_offset + batch.completed_in_front
+        if offset >= self.start_offset:
+            return offset
+        for first_offset, last_offset, state in batch.runs_between(offset, batch.last_offset):
+            is_lost = last_offset < self.start_offset and state.is_acquirable
+            if not is_lost and not state.is_complete:
+                return first_offset
+        return batch.last_offset + 1
 
     def _move_start_after(self, front: _CompletedFront) -> None:
         """Begin after what is complete, and forget it; a batch that goes on after it stays."""
@@ -251,8 +261,3 @@ class InFlightRecords:
         if window is not None:
             self.start_offset = min(window.gap_start_offset, self.start_offset)
         self.batches.remove_begun_before(offset + 1)
-
-
-def _is_complete(state: InFlightState) -> bool:
-    """Return whether a record is acknowledged or archived, and that is written."""
-    return not state.is_in_transition and state.state in TERMINAL_STATES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from kvorum.broker.share_partition.acquisition_lock import AcquisitionLock
-from kvorum.broker.share_partition.record_state import VALID_MOVES, RecordState
+from kvorum.broker.share_partition.record_state import TERMINAL_STATES, VALID_MOVES, RecordState
 from kvorum.broker.share_partition.settings import SharePartitionSettings
 
 NO_MEMBER: Final = ""
@@ -51,6 +51,11 @@ class InFlightState:
     def is_acquirable(self) -> bool:
         """Whether a member may acquire the record."""
         return self.state is RecordState.AVAILABLE and self._rollback is None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the record is acknowledged or archived, and that is written."""
+        return self._rollback is None and self.state in TERMINAL_STATES
 
     def copy(self, lock: AcquisitionLock | None) -> InFlightState:
         """Return the state of a record that had this one so far, with a lock of its own."""
