@@ -16,7 +16,7 @@ from kvorum.wire.error_codes import ErrorCode
 
 
 class AcknowledgeType(IntEnum):
-    """What a member says of a record, by the number in requests."""
+    """A member's answer for a record, by the number in requests."""
 
     GAP = 0
     """There is no such record in the log."""

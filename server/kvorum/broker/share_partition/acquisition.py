@@ -22,7 +22,7 @@ THROTTLED_DELIVERIES_MIN: Final = 2
 
 
 class ShareAcquireMode(Enum):
-    """How strictly the most records of a ShareFetch are meant (KIP-1206)."""
+    """The strictness of the most records of a ShareFetch (KIP-1206)."""
 
     BATCH_OPTIMIZED = 0
     """The last batch is acquired whole, even if that makes more records."""
@@ -42,7 +42,7 @@ class ShareAcquirer(NamedTuple):
 
 
 class FetchedRecords(NamedTuple):
-    """What was read of a log from `fetch_offset` on: whole batches, of which the first holds it.
+    """Batches that were read of a log from `fetch_offset` on; the first one holds that offset.
 
     `aborted` are the aborted transactions among them, for a reader of committed records only.
     """
@@ -53,7 +53,7 @@ class FetchedRecords(NamedTuple):
 
 
 class ShareAcquiredRecords(NamedTuple):
-    """What a member has acquired: the batches of its answer, and the number of records in them."""
+    """The batches of acquired records that a member is sent, and the number of records in them."""
 
     batches: list[ShareFetchResponse.AcquiredRecords]
     record_count: int

@@ -7,7 +7,7 @@ PERCENT: Final = 100
 
 
 class FetchLockUse(NamedTuple):
-    """How long a fetch had the lock, and the share of that in the time since the one before it.
+    """The time for which a fetch had the lock, and its share in the time since the fetch before.
 
     `percent` is None where the clock ran backwards between the two.
     """
@@ -40,7 +40,7 @@ class FetchLock:
         return True
 
     def release(self, now_ms: float) -> FetchLockUse:
-        """Free the lock, whoever has it."""
+        """Free the lock."""
         self._holder = None
         held_ms = now_ms - self._acquired_ms
         self._released_ms = now_ms

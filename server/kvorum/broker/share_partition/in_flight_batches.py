@@ -35,7 +35,7 @@ class InFlightBatches:
         return None if index < 0 else self._batches[index]
 
     def begun_between(self, first_offset: int, last_offset: int) -> list[InFlightBatch]:
-        """Return the batches that begin between two offsets, both included, as they are now."""
+        """Return the batches that begin between two offsets, both included."""
         begin = bisect_left(self._first_offsets, first_offset)
         end = bisect_right(self._first_offsets, last_offset)
         return self._batches[begin:end]

@@ -23,7 +23,7 @@ class InFlightState:
     """A state with its member, its deliveries so far, and its acquisition lock.
 
     A transition begins when it is decided, and is completed when it is written or could not be:
-    until then nobody acquires the record, and its lock may expire.
+    until then no member acquires the record, and its lock may expire.
     """
 
     __slots__ = ("_is_archived", "_rollback", "delivery_count", "lock", "member_id", "state")
@@ -71,7 +71,7 @@ class InFlightState:
         self.lock = lock
 
     def renew(self, lock: AcquisitionLock) -> None:
-        """Have the member's lock begin anew."""
+        """Give the member another lock."""
         self.cancel_lock()
         self.lock = lock
 
@@ -105,7 +105,7 @@ class InFlightState:
             self.member_id = rollback.member_id
 
     def archive(self) -> None:
-        """Have nobody get the record any more, whatever is decided about it meanwhile."""
+        """Give the record to no member any more, also if its transition fails."""
         self._is_archived = True
         self.state = RecordState.ARCHIVED
         self.member_id = NO_MEMBER

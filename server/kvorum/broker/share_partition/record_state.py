@@ -38,5 +38,5 @@ VALID_MOVES: Final[Mapping[RecordState, frozenset[RecordState]]] = MappingProxyT
 )
 """The states that a member's doing, or its lock's end, leads to.
 
-Records that nobody may have any more are archived from every state.
+Records that no member may have any more are archived from every state.
 """

@@ -1,4 +1,4 @@
-"""What a share group's configuration says about its share partitions."""
+"""The configuration of a share group, as far as its share partitions need it."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class SharePartitionSettings:
     """``share.record.lock.duration.ms``: how long a member has what it acquires."""
 
     is_renew_acknowledge_enabled: bool
-    """``share.renew.acknowledge.enable``: whether members may have locks begin anew."""
+    """``share.renew.acknowledge.enable``: whether members may renew their locks."""
 
     is_dead_letter_queue_enabled: bool
     """Whether rejected and undeliverable records are copied before they are archived.

@@ -38,7 +38,7 @@ from kvorum.wire.uuid_text import uuid_to_text
 
 
 class SharePartitionState(Enum):
-    """How far a share partition is."""
+    """The stages of a share partition."""
 
     EMPTY = "EMPTY"
     INITIALIZING = "INITIALIZING"
@@ -72,7 +72,7 @@ class SharePartition:
 
     @property
     def state(self) -> SharePartitionState:
-        """How far the share partition is; only an ACTIVE one has records to acquire."""
+        """The current stage; only an ACTIVE share partition has records to acquire."""
         return self._state
 
     @property
@@ -102,7 +102,7 @@ class SharePartition:
 
     @property
     def next_deadline_ms(self) -> float | None:
-        """When `expire_locks` is due; None while nobody has records."""
+        """The time at which `expire_locks` is due; None while no member has records."""
         return self._records.locks.next_deadline_ms
 
     def begin_initialization(self) -> bool:

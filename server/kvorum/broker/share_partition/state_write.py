@@ -1,4 +1,4 @@
-"""What has to happen outside for a change of state: writes, and copies of dead letters."""
+"""The effects of changes of state: writes, and copies of dead letters, with their results."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -39,7 +39,7 @@ class StateChange(NamedTuple):
 
 
 class DeadLetter(NamedTuple):
-    """Records to copy to the group's dead-letter queue; then `complete_dead_letter` is due.
+    """Records to copy to the dead-letter queue, for `SharePartition.complete_dead_letter`.
 
     `batch` is for the share partition alone.
     """
@@ -53,7 +53,7 @@ class DeadLetter(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateWrite:
-    """A write that is due at the persister; then `complete_write` is due, with its error.
+    """A write that is due at the persister, for `SharePartition.complete_write`.
 
     `transitions` are taken back if it fails, `dead_letters` come after it in any case; both are
     for the share partition alone. One that `is_of_dead_letter` ends the way of records that were
@@ -67,7 +67,7 @@ class StateWrite:
 
 
 class CompletedWrite(NamedTuple):
-    """What came of a write: the refusal of what waits for it, if it failed, and what is due next.
+    """The result of a write: a refusal for the request that waits for it, and what is due next.
 
     With `has_start_offset_moved` waiting fetches may have something to acquire.
     """
@@ -78,7 +78,7 @@ class CompletedWrite(NamedTuple):
 
 
 class ExpiredLocks(NamedTuple):
-    """What came of locks whose time is over: a write, and with it records for waiting fetches.
+    """The result of locks that have expired: a write, and with it records for waiting fetches.
 
     `record_count` are the records of the locks, also of those whose records were written
     meanwhile.
