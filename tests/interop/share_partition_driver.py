@@ -46,17 +46,14 @@ class Driver:
         self._asked_count = 0
         self._answers: list[str] = []
         self._due: list[str] = []
-        self._is_woken = False
 
     def answer(self, line: str) -> str:
         self._answers = []
         self._due = []
-        self._is_woken = False
         result = self._step(line.split(" "))
         answers = " ".join(self._answers)
         due = " ".join(self._due)
-        woken = "woken" if self._is_woken else ""
-        return f"{result} | {answers} | {due} | {woken} | {self.described()}"
+        return f"{result} | {answers} | {due} | {self.described()}"
 
     def _step(self, parts: list[str]) -> str:
         match parts[0]:
@@ -105,7 +102,6 @@ class Driver:
         self.now_ms = now_ms
         write = self.partition.expire_locks(now_ms).write
         if write is not None:
-            self._is_woken = True
             self._write(NOT_ASKED, write)
 
     def _acquired(self, parts: list[str]) -> str:
@@ -156,9 +152,6 @@ class Driver:
             self._refuse(number, completed.refusal)
         elif number != NOT_ASKED:
             self._answers.append(f"{number}:ok")
-        # Kafka does not try fetches again when the write for locks that have expired is done.
-        is_for_expiry = number == NOT_ASKED and not write.is_of_dead_letter
-        self._is_woken = completed.has_start_offset_moved and not is_for_expiry
         self._take(completed.dead_letters)
 
     def _take(self, dead_letters: tuple[DeadLetter, ...]) -> None:

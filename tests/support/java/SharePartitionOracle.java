@@ -51,7 +51,7 @@ import org.apache.kafka.server.util.timer.TimerTaskEntry;
 
 /**
  * Drives Kafka's SharePartition. A line in is a step, a line out is what came of it: the result, the answers that were
- * due, what has to be written or copied, whether waiting fetches are called, and the whole state behind it.
+ * due, what has to be written or copied, and the whole state behind it.
  */
 public final class SharePartitionOracle {
     private static final String GROUP = "group";
@@ -160,7 +160,6 @@ public final class SharePartitionOracle {
     private List<Write> expiries;
     private long now;
     private int askedCount;
-    private boolean isWoken;
 
     private SharePartitionOracle(String[] parts) {
         settings = new Settings(parts);
@@ -187,7 +186,7 @@ public final class SharePartitionOracle {
             }
         };
         partition = new SharePartition(GROUP, PARTITION, LEADER_EPOCH, 0, 0, 0, tasks, time, persister, metadata,
-            key -> isWoken = true, settings, null, () -> settings.isDeadLetterQueueEnabled, deadLetterQueue);
+            key -> { }, settings, null, () -> settings.isDeadLetterQueueEnabled, deadLetterQueue);
     }
 
     public static void main(String[] arguments) throws IOException {
@@ -208,7 +207,6 @@ public final class SharePartitionOracle {
     private String answer(String[] parts) {
         answers.clear();
         due.clear();
-        isWoken = false;
         String result;
         try {
             result = step(parts);
@@ -216,7 +214,7 @@ public final class SharePartitionOracle {
             result = "broken " + broken;
         }
         return result + " | " + String.join(" ", answers) + " | " + String.join(" ", due) + " | "
-            + (isWoken ? "woken" : "") + " | " + described();
+            + described();
     }
 
     private String step(String[] parts) {

@@ -11,6 +11,6 @@ network: its methods get the time, and return what is due outside. The duties of
    is the answer of the request that waits for the write.
 4. Copy each `DeadLetter` to the dead-letter queue, and then call `complete_dead_letter`.
 5. Call `expire_locks` at `next_deadline_ms`, which may change with every call.
-6. Try the waiting fetches again when records are released, or `has_start_offset_moved`.
+6. Try the waiting fetches again after each write, and when locks have expired.
 7. Call `mark_fenced` when another broker, or another state epoch, has taken over.
 """

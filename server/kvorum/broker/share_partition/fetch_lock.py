@@ -25,11 +25,6 @@ class FetchLock:
         self._released_ms: float | None = None
         self._idle_ms = 0.0
 
-    @property
-    def holder(self) -> Hashable | None:
-        """The fetch that has the lock; None while it is free."""
-        return self._holder
-
     def acquire(self, fetch_id: Hashable, now_ms: float) -> bool:
         """Give the lock to a fetch if it is free; return whether it was."""
         if self._holder is not None:

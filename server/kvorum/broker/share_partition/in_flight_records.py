@@ -188,23 +188,22 @@ class InFlightRecords:
             count += sum(one.state in TERMINAL_STATES for _, one in states)
         return count
 
-    def forget_completed(self) -> bool:
-        """Forget the batches in front that are complete; return whether the start offset moved."""
+    def forget_completed(self) -> None:
+        """Forget the records in front that are complete, and begin after them."""
         if not self._may_move_start():
-            return False
+            return
         front = self._completed_front()
         if front is None:
-            return False
+            return
         last_offset = self.batches.last.last_offset
         if front.last_offset == last_offset:
             self.start_offset = last_offset + 1
             self.end_offset = last_offset + 1
             self.batches.clear()
             self.delivery_complete_count = 0
-            return True
+            return
         self._move_start_after(front)
         self.delivery_complete_count -= front.record_count
-        return True
 
     def _may_move_start(self) -> bool:
         """Return whether the record at the start offset is complete."""

@@ -55,7 +55,7 @@ class InFlightState:
     @property
     def is_complete(self) -> bool:
         """Whether the record is acknowledged or archived, and that is written."""
-        return self._rollback is None and self.state in TERMINAL_STATES
+        return self.state in TERMINAL_STATES and not self.is_in_transition
 
     def copy(self, lock: AcquisitionLock | None) -> InFlightState:
         """Return the state of a record that had this one so far, with a lock of its own."""

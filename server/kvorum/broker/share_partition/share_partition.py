@@ -86,18 +86,8 @@ class SharePartition:
         return self._records.end_offset
 
     @property
-    def record_count(self) -> int:
-        """The number of records in flight."""
-        return self._records.record_count
-
-    @property
-    def batch_count(self) -> int:
-        """The number of batches in flight."""
-        return len(self._records.batches)
-
-    @property
     def records(self) -> InFlightRecords:
-        """The records in flight, to be looked at."""
+        """The records in flight, to be counted and looked at."""
         return self._records
 
     @property
@@ -261,10 +251,10 @@ class SharePartition:
         refusal = persister_error(error_code, error_message)
         if refusal is not None and write.transitions:
             take_back(records, write.transitions)
-            return CompletedWrite(refusal, (), has_start_offset_moved=False)
+            return CompletedWrite(refusal, ())
         dead_letters = complete(records, write.transitions)
-        has_moved = records.forget_completed()
-        return CompletedWrite(refusal, (*dead_letters, *write.dead_letters), has_moved)
+        records.forget_completed()
+        return CompletedWrite(refusal, (*dead_letters, *write.dead_letters))
 
     def complete_dead_letter(self, dead_letter: DeadLetter) -> StateWrite:
         """Archive records that are in the dead-letter queue, or could not be; return the write."""
@@ -282,7 +272,7 @@ class SharePartition:
             RecordState.ARCHIVED,
             dead_letter.delivery_count,
         )
-        return StateWrite(self._data([archived]), is_of_dead_letter=True)
+        return StateWrite(self._data([archived]))
 
     @property
     def _name(self) -> str:

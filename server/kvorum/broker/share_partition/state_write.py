@@ -56,25 +56,19 @@ class StateWrite:
     """A write that is due at the persister, for `SharePartition.complete_write`.
 
     `transitions` are taken back if it fails, `dead_letters` come after it in any case; both are
-    for the share partition alone. One that `is_of_dead_letter` ends the way of records that were
-    copied to the dead-letter queue.
+    for the share partition alone.
     """
 
     data: WriteShareGroupStateRequest.PartitionData
     transitions: tuple[StateChange, ...] = ()
     dead_letters: tuple[DeadLetter, ...] = ()
-    is_of_dead_letter: bool = False
 
 
 class CompletedWrite(NamedTuple):
-    """The result of a write: a refusal for the request that waits for it, and what is due next.
-
-    With `has_start_offset_moved` waiting fetches may have something to acquire.
-    """
+    """The result of a write: a refusal for the request that waits for it, and what is due next."""
 
     refusal: RequestError | None
     dead_letters: tuple[DeadLetter, ...]
-    has_start_offset_moved: bool
 
 
 class ExpiredLocks(NamedTuple):

@@ -176,7 +176,7 @@ def test_every_record_is_given_to_one_at_a_time_until_it_is_done(
     finish(ledger)
     partition = ledger.group.partition
     assert partition.start_offset == ledger.group.end_offset
-    assert partition.batch_count == 0
+    assert partition.records.record_count == 0
     log_start_offset = ledger.group.log_start_offset
     kept = range(log_start_offset, partition.start_offset)
     exhausted = [one for one in kept if one not in ledger.done or one not in ledger.judged]
