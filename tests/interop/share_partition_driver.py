@@ -20,7 +20,7 @@ from kvorum.wire.messages.read_share_group_state import (
     ReadShareGroupStateResponse,
     ReadShareGroupStateResponseStateBatch,
 )
-from kvorum.wire.records import read_batches
+from kvorum.wire.records.legacy import read_entries
 
 GROUP_ID: Final = "group"
 TOPIC_ID: Final = bytes(7) + b"\x01" + bytes(7) + b"\x02"
@@ -112,7 +112,7 @@ class Driver:
         data = b"" if parts[6] == NO_RECORDS else bytes.fromhex(parts[6])
         acquired = self.partition.acquire(
             ShareAcquirer(parts[1], ShareAcquireMode(int(parts[2])), int(parts[3])),
-            FetchedRecords(int(parts[5]), list(read_batches(data)), aborted),
+            FetchedRecords(int(parts[5]), list(read_entries(data)), aborted),
             max_records=int(parts[4]),
             now_ms=self.now_ms,
         )

@@ -1,8 +1,9 @@
 """Random steps for a share partition: fetches of a log, acknowledgements good and bad, writes."""
 
+import importlib
 from collections.abc import Sequence
 from random import Random
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tests.interop.share_partition_driver import NO_RECORDS, Driver
 
@@ -24,6 +25,16 @@ WRITE_ERRORS: Final = (0,) * 14 + (11, 14, 15, 16, 3, 35, 58, 69, 74, 124, -1, 1
 NO_PRODUCER: Final = -1
 
 
+def _message_set(first_offset: int, size: int) -> bytes:
+    """Return messages in a compressed one, which has the offset of the last of them."""
+    module: Any = importlib.import_module("aiokafka.record.legacy_records")
+    builder = module.LegacyRecordBatchBuilder(1, int(Compression.GZIP), 1 << 20)
+    for index in range(size):
+        builder.append(index, timestamp=1, key=None, value=b"value")
+    last_offset = first_offset + size - 1
+    return last_offset.to_bytes(8, "big") + bytes(builder.build())[8:]
+
+
 class Batch(NamedTuple):
     first_offset: int
     last_offset: int
@@ -42,6 +53,8 @@ class Log:
         """The producer id and the first offset of each aborted transaction."""
         self._open: dict[int, int] = {}
         self._has_gaps = random.random() < 0.5
+        self._is_old = random.random() < 0.1
+        """Whether clients have written sets of messages of format 1, from before transactions."""
 
     def append(self) -> None:
         random = self._random
@@ -50,6 +63,9 @@ class Log:
             self._end_transaction()
             return
         size = random.choice((1, 1, 2, 3, 5, 8, 13, 30))
+        if self._is_old:
+            self._add(_message_set(self.end_offset, size), size)
+            return
         producer_id = random.choice((NO_PRODUCER, NO_PRODUCER, 1, 2))
         is_transactional = producer_id != NO_PRODUCER and random.random() < 0.8
         if is_transactional:

@@ -6,11 +6,11 @@ from kvorum.storage.log.transaction_index import AbortedTransaction
 from kvorum.wire.messages.share_fetch import ShareFetchResponse
 from kvorum.wire.records.batch import RecordBatch
 from kvorum.wire.records.control import ControlRecordType, decode_control_record
-from kvorum.wire.records.legacy import LegacyMessage
+from kvorum.wire.records.legacy import Entry
 
 
 def aborted_batches(
-    batches: Iterable[RecordBatch | LegacyMessage], aborted: Sequence[AbortedTransaction]
+    batches: Iterable[Entry], aborted: Sequence[AbortedTransaction]
 ) -> list[RecordBatch]:
     """Return the batches with records of aborted transactions, in their order."""
     if not aborted:

@@ -1,8 +1,9 @@
 """The acquisition of fetched records by a member (Kafka's SharePartition.acquire)."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from enum import Enum
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from kvorum.broker.share_partition.aborted_batches import aborted_batches, without_batches
 from kvorum.broker.share_partition.in_flight_batch import InFlightBatch
@@ -13,9 +14,7 @@ from kvorum.broker.share_partition.settings import SharePartitionSettings
 from kvorum.storage.log.transaction_index import AbortedTransaction
 from kvorum.wire.messages.share_fetch import ShareFetchResponse
 from kvorum.wire.records.batch import RecordBatch
-from kvorum.wire.records.legacy import LegacyMessage
-
-LogBatch: TypeAlias = RecordBatch | LegacyMessage
+from kvorum.wire.records.legacy import Entry, first_offset_of
 
 THROTTLED_DELIVERIES_MIN: Final = 2
 """The deliveries from which on records may be suspected of bringing down their readers."""
@@ -48,7 +47,7 @@ class FetchedRecords(NamedTuple):
     """
 
     fetch_offset: int
-    batches: Sequence[LogBatch]
+    batches: Sequence[Entry]
     aborted: Sequence[AbortedTransaction] = ()
 
 
@@ -75,7 +74,8 @@ class Acquisition:
         self._acquirer = acquirer
         self._is_record_limit = acquirer.mode is ShareAcquireMode.RECORD_LIMIT
         self._fetched = fetched
-        self._first_base_offset = fetched.batches[0].base_offset
+        self._base_offsets = [first_offset_of(one) for one in fetched.batches]
+        self._first_base_offset = self._base_offsets[0]
         self._first_offset = max(self._first_base_offset, records.start_offset)
         """The first offset of records in flight that are given out."""
         self._deadline_ms = now_ms + settings.record_lock_duration_ms
@@ -251,12 +251,8 @@ class Acquisition:
 
     def _end_of_log_batch(self, offset: int) -> int:
         """Return the last offset of the fetched batch with an offset; itself if it is in none."""
-        holder: LogBatch | None = None
-        for batch in self._fetched.batches:
-            if offset < batch.base_offset:
-                break
-            holder = batch
-        return offset if holder is None else max(offset, holder.last_offset)
+        index = bisect_right(self._base_offsets, offset) - 1
+        return offset if index < 0 else max(offset, self._fetched.batches[index].last_offset)
 
     def _add(self, first_offset: int, last_offset: int, max_records: int) -> int:
         """Put new records into flight, acquired; return the last offset that the member gets."""
@@ -287,8 +283,7 @@ class Acquisition:
         parts: list[tuple[int, int]] = []
         first = first_offset
         if last_offset - first_offset + 1 > self._acquirer.batch_size:
-            for batch in self._fetched.batches:
-                base_offset = batch.base_offset
+            for base_offset in self._base_offsets:
                 if base_offset > last_offset:
                     break
                 if base_offset - first >= self._acquirer.batch_size:

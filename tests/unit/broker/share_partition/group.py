@@ -18,7 +18,8 @@ from kvorum.wire.messages.read_share_group_state import (
     ReadShareGroupStateResponse,
     ReadShareGroupStateResponseStateBatch,
 )
-from kvorum.wire.records import BatchOptions, RecordBatch, RecordData, build_batch, read_batches
+from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
+from kvorum.wire.records.legacy import Entry
 
 LOCK_MS: Final = 10_000
 STATE_EPOCH: Final = 3
@@ -46,7 +47,7 @@ class Group:
         self.settings = settings() if chosen is None else chosen
         self.partition = SharePartition("group", PARTITION, 7, lambda: self.settings)
         self.now_ms = 0
-        self.log: list[RecordBatch] = []
+        self.log: list[Entry] = []
         self.end_offset = 0
         self.log_start_offset = 0
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import struct
+import zlib
+
 import pytest
 from tests.unit.broker.share_partition.group import LOCK_MS, STATE_EPOCH, Group, settings
 from tests.unit.peak_memory import peak_memory_below
@@ -10,6 +14,7 @@ from kvorum.broker.share_partition.acknowledgement import AcknowledgeType
 from kvorum.broker.share_partition.acquisition import ShareAcquireMode
 from kvorum.broker.share_partition.acquisition_lock import AcquisitionLocks
 from kvorum.broker.share_partition.in_flight_state import InFlightState
+from kvorum.broker.share_partition.overlapping_records import overlapping_records
 from kvorum.broker.share_partition.persister_error import persister_error
 from kvorum.broker.share_partition.record_state import RecordState
 from kvorum.broker.share_partition.share_partition import SharePartitionState
@@ -21,7 +26,9 @@ from kvorum.wire.messages.read_share_group_state import (
     ReadShareGroupStateResponse,
     ReadShareGroupStateResponseStateBatch,
 )
-from kvorum.wire.records import BatchOptions
+from kvorum.wire.messages.share_fetch import ShareFetchResponse
+from kvorum.wire.records import BatchOptions, RecordData, build_batch
+from kvorum.wire.records.legacy import read_entries
 
 ACCEPT = AcknowledgeType.ACCEPT
 RELEASE = AcknowledgeType.RELEASE
@@ -30,6 +37,13 @@ AVAILABLE = RecordState.AVAILABLE
 ACKNOWLEDGED = RecordState.ACKNOWLEDGED
 ARCHIVING = RecordState.ARCHIVING
 ARCHIVED = RecordState.ARCHIVED
+
+
+def message(offset: int, value: bytes, attributes: int = 0) -> bytes:
+    """Return a message of format 1, without a key."""
+    body = struct.pack(">bbqi", 1, attributes, 1, -1) + struct.pack(">i", len(value)) + value
+    covered = struct.pack(">I", zlib.crc32(body)) + body
+    return struct.pack(">qi", offset, len(covered)) + covered
 
 
 @pytest.fixture
@@ -338,3 +352,35 @@ def test_cancelled_locks_take_no_memory_until_their_deadlines() -> None:
         for offset in range(50_000):
             locks.begin(offset, offset, deadline_ms=LOCK_MS).is_cancelled = True
     assert locks.next_deadline_ms is None
+
+
+def message_set(first: int, last: int) -> bytes:
+    """Return a message of format 1 that wraps others, which has the offset of the last one."""
+    inner = b"".join(message(index, b"value") for index in range(last - first + 1))
+    return message(last, gzip.compress(inner), attributes=1)
+
+
+def test_all_messages_of_a_compressed_set_are_delivered() -> None:
+    group = Group()
+    group.load()
+    group.log.extend(read_entries(message_set(0, 2)))
+    assert group.acquire("anne") == [(0, 2, 1)]
+
+
+@pytest.mark.parametrize("is_old", [True, False])
+@pytest.mark.parametrize(
+    ("first", "last", "sent"),
+    [(0, 2, range(1)), (3, 5, range(1, 2)), (4, 4, range(1, 2)), (2, 6, range(3))],
+)
+def test_members_are_sent_the_batches_of_what_they_acquire(
+    first: int, last: int, sent: range, *, is_old: bool
+) -> None:
+    if is_old:
+        batches = [message_set(0, 2), message_set(3, 5), message_set(6, 8)]
+    else:
+        value = [RecordData(None, b"value")]
+        batches = [build_batch(value * 3, BatchOptions(base_offset=one)) for one in (0, 3, 6)]
+    records = memoryview(b"".join(batches))
+    acquired = [ShareFetchResponse.AcquiredRecords(first, last, 1)]
+    found = overlapping_records(records, list(read_entries(records)), acquired)
+    assert found == b"".join(batches[one] for one in sent)

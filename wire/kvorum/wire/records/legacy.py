@@ -208,6 +208,14 @@ Entry: TypeAlias = RecordBatch | LegacyMessage
 """The entries of a log of any age."""
 
 
+def first_offset_of(entry: Entry) -> int:
+    """Return the offset of the first record, for which a wrapper of messages is unpacked.
+
+    Raises `CorruptBatchError`.
+    """
+    return entry.base_offset if isinstance(entry, RecordBatch) else next(entry.records()).offset
+
+
 def read_entries(
     data: bytes | bytearray | memoryview, *, begin: int = 0, is_cut_allowed: bool = False
 ) -> Iterator[Entry]:

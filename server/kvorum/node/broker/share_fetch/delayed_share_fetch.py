@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kvorum.broker.log_read import LogReadInfo
 from kvorum.broker.share_partition.acquisition import FetchedRecords
+from kvorum.broker.share_partition.overlapping_records import overlapping_records
 from kvorum.broker.share_session.context import ReadSharePartition
 from kvorum.broker.share_session.topic_id_partition import TopicIdPartition
 from kvorum.metadata.api import RequestError
@@ -190,7 +191,7 @@ class DelayedShareFetch:
         one.led.arm()
         if acquired.batches:
             data.acquired_records = acquired.batches
-            data.records = bytes(_overlapping(records, entries, acquired.batches))
+            data.records = bytes(overlapping_records(records, entries, acquired.batches))
         return data, acquired.record_count
 
     def _note_error(
@@ -217,25 +218,3 @@ class DelayedShareFetch:
 
 def _fetched(offset: int, entries: Sequence[Entry], read: LogReadInfo) -> FetchedRecords:
     return FetchedRecords(offset, entries, read.aborted)
-
-
-def _overlapping(
-    records: memoryview,
-    entries: Sequence[Entry],
-    acquired: Sequence[ShareFetchResponse.AcquiredRecords],
-) -> memoryview:
-    """Return the bytes of the batches of the log from the first acquired record to the last one.
-
-    As in Kafka, a single batch is returned with whatever follows it.
-    """
-    if len(entries) <= 1:
-        return records
-    first_offset, last_offset = acquired[0].first_offset, acquired[-1].last_offset
-    begin = end = 0
-    for entry in entries:
-        if entry.base_offset <= first_offset:
-            begin = entry.position
-            end = begin + entry.size
-        elif entry.base_offset <= last_offset:
-            end = entry.position + entry.size
-    return records[begin:end]
