@@ -12,7 +12,13 @@ from typing import Any, Final, NamedTuple
 import pytest
 from tests.interop.asked_broker import INTERNAL_TOPICS, AskedBroker
 from tests.interop.authorizer_lines import decisions_about
-from tests.interop.broker_requests import GROUP, TRANSACTIONAL_ID, bodies, with_another_partition
+from tests.interop.broker_requests import (
+    GROUP,
+    SHARE_GROUP,
+    TRANSACTIONAL_ID,
+    bodies,
+    with_another_partition,
+)
 from tests.interop.differential.bad_input_scripts import GOOD
 from tests.interop.differential.comparing import differences
 from tests.interop.differential.script import Body, message_of
@@ -198,6 +204,9 @@ def requests(topic_id: str) -> dict[str, Request]:
         ),
         "DescribeGroups with operations": Request(
             "DescribeGroups", {"groups": [GROUP], "includeAuthorizedOperations": True}
+        ),
+        "FindCoordinator of a share partition": Request(
+            "FindCoordinator", {"keyType": 2, "coordinatorKeys": [f"{SHARE_GROUP}:{topic_id}:0"]}
         ),
         "FindCoordinator of an id": Request(
             "FindCoordinator", {"keyType": 1, "coordinatorKeys": [TRANSACTIONAL_ID]}
