@@ -56,12 +56,14 @@ def prepare(node: Node, transaction_version: int) -> None:
         )
 
 
-def batches(client: RawClient, topic: str, partition: int) -> list[RecordBatch] | int:
-    """Return all batches of a partition, or the code of the refusal."""
+def batches(
+    client: RawClient, topic: str, partition: int, begin: int = 0
+) -> list[RecordBatch] | int:
+    """Return all batches of a partition that begins at an offset, or the code of the refusal."""
     found: list[RecordBatch] = []
     while True:
         # A response ends where a segment does.
-        more = _fetched(client, topic, partition, found[-1].next_offset if found else 0)
+        more = _fetched(client, topic, partition, found[-1].next_offset if found else begin)
         if isinstance(more, int):
             return more
         if not more:

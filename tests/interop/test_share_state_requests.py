@@ -13,13 +13,16 @@ from tests.interop.share_state_script import TOPICS, UNKNOWN, Answer, Script, Si
 from tests.support.clients.driver import TopicWish
 from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
+from tests.support.record_requests import list_offset
 
 from kvorum.coordinator.coordinator_type import CoordinatorType
 from kvorum.coordinator.share_partition_key import SharePartitionKey
 from kvorum.internal_topics.coordinator_records import SHARE_GROUP_STATE
+from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
+from kvorum.wire.messages.share_snapshot_key import ShareSnapshotKey
 from kvorum.wire.uuid_text import uuid_to_text
 
 STEPS: Final = 1500
@@ -30,6 +33,9 @@ SETTINGS: Final = {
     "share.coordinator.state.topic.segment.bytes": "2000000",
     "share.coordinator.snapshot.update.records.per.snapshot": "5",
 }
+PRUNE_INTERVAL: Final = "share.coordinator.state.topic.prune.interval.ms"
+EARLIEST: Final = -2
+"""The time that stands for the start of a log."""
 UNKNOWN_ID: Final = b"none has this id"
 OF_TOPICS: Final = 2
 SET_FOR_TOPIC: Final = 1
@@ -115,3 +121,44 @@ def test_the_same_requests_have_the_same_answers(both_nodes: BothNodes) -> None:
         assert not differing, f"{len(differing)} of the records\n" + "\n".join(differing[:10])
     for kind in (("write", 0), ("write", 42), ("write", 74), ("write", 124), ("read", 74)):
         assert seen[kind] > STEPS // 100, seen
+
+
+def lowest_needed(client: RawClient, log_start_offset: int) -> int:
+    """Return the offset of the oldest of the last snapshots, by the records that are left."""
+    found = batches(client, SHARE_GROUP_STATE.name, 0, log_start_offset)
+    assert not isinstance(found, int)
+    snapshots: dict[bytes, int] = {}
+    for record in (one for batch in found for one in batch.records()):
+        assert record.key is not None
+        if SHARE_GROUP_STATE.type_id(record.key) != ShareSnapshotKey.API_KEY:
+            continue
+        if record.value is None:
+            snapshots.pop(record.key, None)
+        else:
+            snapshots[record.key] = record.offset
+    return min(snapshots.values())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_same_records_are_deleted(both_nodes: BothNodes) -> None:
+    with (
+        both_nodes(SETTINGS | {PRUNE_INTERVAL: "500"}) as (theirs, ours),
+        RawClient(theirs.address) as judge,
+        RawClient(ours.address) as client,
+    ):
+        sides = prepare(theirs, judge), prepare(ours, client)
+        for step in Script(Random(2)).steps(STEPS // 3):
+            for side in sides:
+                step.take(side)
+        starts: list[int] = []
+        for node, side in zip((theirs, ours), sides, strict=True):
+
+            def pruned(client: RawClient = side.client) -> int | None:
+                code, offset = list_offset(client, SHARE_GROUP_STATE.name, EARLIEST)
+                assert code == ErrorCode.NONE
+                is_over = offset > 0 and offset == lowest_needed(client, offset)
+                return offset if is_over else None
+
+            starts.append(node.process.wait_until(pruned, "what nothing needs is deleted"))
+        assert starts[0] == starts[1]
