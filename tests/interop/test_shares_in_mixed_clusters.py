@@ -1,0 +1,98 @@
+"""Share groups whose leaders and share coordinators are of two kinds: real brokers and ours.
+
+A leader of either kind has the state of its share partitions kept by a coordinator of the other.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Final
+
+import pytest
+from tests.interop.asked_broker import serves_share
+from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults, kind_of_controllers
+from tests.interop.clients.confluent import read_to_end, send
+from tests.interop.clients.java_share import JavaShareMember
+from tests.support.kafka.java import Java
+from tests.support.raw_client import RawClient
+from tests.support.topics import topic_id
+from tests.support.waiting import wait_for
+
+from kvorum.coordinator.share_partition_key import SharePartitionKey
+from kvorum.wire.messages.read_share_group_state_summary import (
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+)
+
+REAL, OURS = 11, 12
+GROUPS: Final = "__consumer_offsets"
+STATE: Final = "__share_group_state"
+COUNT: Final = 20
+SETTINGS: Final = {
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "500",
+    "group.share.assignment.interval.ms": "0",
+    "offsets.topic.num.partitions": "1",
+    # Real brokers keep to the count that they have had at their start.
+    "share.coordinator.state.topic.num.partitions": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
+    """A real broker coordinates the groups; a test moves the share coordinator."""
+    with run_brokers(kind_of_controllers(), brokers=2, ours={OURS}, settings=SETTINGS) as made:
+        made.make_topic(GROUPS, f"{REAL}:{OURS}", "cleanup.policy=compact")
+        made.make_topic(STATE, f"{OURS}:{REAL}", "cleanup.policy=delete")
+        made.make_topic(f"led-by-{REAL}", f"{REAL}:{OURS}")
+        made.make_topic(f"led-by-{OURS}", f"{OURS}:{REAL}")
+        yield made
+        assert faults(made.brokers[OURS]) == []
+        assert not re.search(r"IllegalState|Received fatal error", made.brokers[REAL].log_text)
+
+
+def done_up_to(client: RawClient, share: SharePartitionKey) -> int:
+    """Return the offset before which everything is done with, where nothing after it is.
+
+    What is done with moves the start with the next write only.
+    """
+    part = ReadShareGroupStateSummaryRequest.PartitionData(share.partition)
+    topic = ReadShareGroupStateSummaryRequest.ReadStateSummaryData(share.topic_id, [part])
+    request = ReadShareGroupStateSummaryRequest(share.group_id, [topic])
+    (answered,) = client.ask(request, ReadShareGroupStateSummaryResponse, 1).results
+    (state,) = answered.partitions
+    return state.start_offset + state.delivery_complete_count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("leader", "coordinator"), [(REAL, OURS), (OURS, REAL)], ids=["real leader", "our leader"]
+)
+def test_a_leader_has_its_state_kept_by_the_other_kind(
+    cluster: BrokerCluster, java: Java, leader: int, coordinator: int
+) -> None:
+    cluster.let_lead(STATE, coordinator, leader)
+    topic = f"led-by-{leader}"
+    values = [f"value {number}" for number in range(COUNT)]
+    with (
+        RawClient(cluster.brokers[coordinator].address) as client,
+        closing(JavaShareMember(java, cluster.servers, topic, topic)) as member,
+    ):
+        share = SharePartitionKey(topic, topic_id(client, topic), 0)
+        wait_for(lambda: serves_share(client, share), "the state is loaded")
+
+        def begins() -> bool:
+            """Send until the group has begun, at the end of the topic."""
+            send(cluster.servers, topic, [{"value": b"begin"}])
+            return bool(member.delivered)
+
+        wait_for(begins, "the group has begun")
+        send(cluster.servers, topic, [{"value": value.encode()} for value in values])
+        wait_for(lambda: set(values) <= set(member.values), "everything is delivered")
+        end = len(read_to_end(cluster.servers, [(topic, 0)]))
+        wait_for(
+            lambda: done_up_to(client, share) == end,
+            "the coordinator has all as accepted",
+            otherwise=lambda: (done_up_to(client, share), end),
+        )
+        assert member.problems == []
