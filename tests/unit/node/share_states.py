@@ -20,6 +20,7 @@ from kvorum.share_coordinator.settings import ShareCoordinatorSettings
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.wire.messages.initialize_share_group_state import InitializeShareGroupStateRequest
+from kvorum.wire.messages.read_share_group_state import ReadShareGroupStateRequest
 from kvorum.wire.messages.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
 from kvorum.wire.messages.write_share_group_state import WriteShareGroupStateRequest
 from kvorum.wire.records import Compression
@@ -116,6 +117,13 @@ class ShareStates(LedPartitions):
         topic = InitializeShareGroupStateRequest.InitializeStateData(TOPIC_ID, [part])
         request = InitializeShareGroupStateRequest(GROUP, [topic])
         return self.outcome(self.service.initialize_state, request)
+
+    def read(self, leader_epoch: int) -> Any:
+        """Read the first share partition for a leader."""
+        part = ReadShareGroupStateRequest.PartitionData(0, leader_epoch)
+        topic = ReadShareGroupStateRequest.ReadStateData(TOPIC_ID, [part])
+        request = ReadShareGroupStateRequest(GROUP, [topic])
+        return self.outcome(self.service.read_state, request)
 
     def start_offset(self, partition: int = 0) -> int:
         """Return the start offset of a share partition, which is -1 for one that is unknown."""

@@ -14,6 +14,8 @@ from tests.unit.node.share_states import (
 from kvorum.wire.error_codes import ErrorCode
 
 DEFAULTS = ErrorCode.NOT_COORDINATOR.default_message
+COMMIT_MS = 50
+"""The time that a commit takes."""
 
 
 @pytest.fixture
@@ -115,3 +117,24 @@ def test_a_share_partition_that_does_not_change_gets_a_snapshot_now_and_then(
     node.run(3 * COLD_MS)
     assert node.log.local_log.log_end_offset == 2
     assert node.log.log_start_offset == 1
+
+
+def test_writes_are_counted_and_their_requests_are_timed(node: ShareStates) -> None:
+    node.initialize(0)
+    metrics = node.service.metrics
+    assert metrics.write_count == 0
+    node.hold()
+    answers = node.asked(node.service.write_state, write_request(3, 0, 1))
+    node.run(COMMIT_MS)
+    node.release()
+    node.run()
+    assert len(answers) == 1
+    now_ms = node.events.now_ms
+    # The refusal for the second partition counts, as in Kafka.
+    assert metrics.write_count == 2
+    assert metrics.writes.rate_per_second(now_ms) > 0
+    assert metrics.write_times_ms.maximum(now_ms) >= COMMIT_MS
+    node.read(leader_epoch=0)
+    assert metrics.write_count == 2
+    node.read(leader_epoch=1)
+    assert metrics.write_count == 3

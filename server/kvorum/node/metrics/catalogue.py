@@ -194,6 +194,20 @@ GROUP_LOADS: Final = MetricGroup(
 TRANSACTION_LOADS: Final = MetricGroup(
     SERVER_DOMAIN, "transaction-coordinator-metrics", _LOAD_TIMES, has_attributes=True
 )
+SHARE_LOADS: Final = MetricGroup(
+    SERVER_DOMAIN, "share-coordinator-metrics", _LOAD_TIMES, has_attributes=True
+)
+SHARE_WRITES: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "share-coordinator-metrics",
+    {
+        "write-rate": "Writes of the state of share partitions, by second",
+        "write-total": "Writes of the state of share partitions",
+        "write-latency-avg": "Mean time of a request to write it, in ms, of the last minute",
+        "write-latency-max": "Longest time of a request to write it, in ms, of the last minute",
+    },
+    has_attributes=True,
+)
 TRANSACTION_MARKERS: Final = MetricGroup(
     "kafka.coordinator.transaction",
     "TransactionMarkerChannelManager",
@@ -236,6 +250,8 @@ BROKER_GROUPS: Final = (
     CONSUMER_GROUP_COUNT,
     GROUP_LOADS,
     TRANSACTION_LOADS,
+    SHARE_LOADS,
+    SHARE_WRITES,
     TRANSACTION_MARKERS,
     VERIFICATION_TIMES,
     VERIFICATION_FAILURES,

@@ -19,6 +19,7 @@ from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.broker.purgatories import Purgatories
 from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker.share_coordinator.share_coordinator_metrics import ShareCoordinatorMetrics
 from kvorum.node.broker.transaction_verification import AddPartitionsToTxnManager
 from kvorum.node.broker_server import BrokerServer
 from kvorum.node.controller.quorum_controller import QuorumController
@@ -38,6 +39,9 @@ from kvorum.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from kvorum.node.broker.group_coordinator.group_coordinator_service import (
         GroupCoordinatorService,
+    )
+    from kvorum.node.broker.share_coordinator.share_coordinator_service import (
+        ShareCoordinatorService,
     )
     from kvorum.node.broker.share_fetch.share_partition_manager import SharePartitionManager
     from kvorum.node.broker.transaction_coordinator.transaction_coordinator_service import (
@@ -196,6 +200,9 @@ def record_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Read
     transactions = services.coordinated_transactions.service_if_made
     yield from _loads(catalogue.GROUP_LOADS, groups, now_ms)
     yield from _loads(catalogue.TRANSACTION_LOADS, transactions, now_ms)
+    shares = services.coordinated_shares.service_if_made
+    yield from _loads(catalogue.SHARE_LOADS, shares, now_ms)
+    yield from _share_writes(shares, now_ms)
     yield from _transactions(transactions)
     yield from _verifications(server.add_partitions_to_txn)
 
@@ -342,12 +349,24 @@ def _groups(service: GroupCoordinatorService | None) -> Iterator[Reading]:
 
 def _loads(
     group: MetricGroup,
-    service: GroupCoordinatorService | TransactionCoordinatorService | None,
+    service: GroupCoordinatorService
+    | TransactionCoordinatorService
+    | ShareCoordinatorService
+    | None,
     now_ms: float,
 ) -> Iterator[Reading]:
     times_ms = WindowedSensor(now_ms) if service is None else service.runtime.load_times_ms
     yield group.reading("partition-load-time-max", times_ms.maximum(now_ms))
     yield group.reading("partition-load-time-avg", times_ms.average(now_ms))
+
+
+def _share_writes(service: ShareCoordinatorService | None, now_ms: float) -> Iterator[Reading]:
+    group = catalogue.SHARE_WRITES
+    metrics = ShareCoordinatorMetrics(now_ms) if service is None else service.metrics
+    yield group.reading("write-rate", metrics.writes.rate_per_second(now_ms))
+    yield group.reading("write-total", metrics.write_count)
+    yield group.reading("write-latency-avg", metrics.write_times_ms.average(now_ms))
+    yield group.reading("write-latency-max", metrics.write_times_ms.maximum(now_ms))
 
 
 def _transactions(service: TransactionCoordinatorService | None) -> Iterator[Reading]:

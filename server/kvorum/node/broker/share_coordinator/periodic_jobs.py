@@ -1,7 +1,7 @@
 """The work of a share coordinator that no request asks for, while the cluster has share groups."""
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from kvorum.broker.partition import Partition
@@ -33,14 +33,6 @@ class PeriodicJobs:
         self._runtime = runtime
         self._tasks: list[Task[None]] = []
         self._pruned_offsets: dict[Partition, int] = {}
-
-    @property
-    def pruned_offsets(self) -> Mapping[int, int]:
-        """The offset before which records were deleted last, by partitions of this broker."""
-        return {
-            partition.topic_partition.partition: offset
-            for partition, offset in self._pruned_offsets.items()
-        }
 
     def set_enabled(self, is_enabled: bool) -> None:
         """Begin or end the jobs; the first one is due after its interval."""

@@ -19,6 +19,7 @@ from kvorum.node.broker.coordinator.runtime import CoordinatorRuntime
 from kvorum.node.broker.coordinator.settings import FIRST_SEQUENCE, LEADER_ONLY, CoordinatorSettings
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.share_coordinator.periodic_jobs import PeriodicJobs
+from kvorum.node.broker.share_coordinator.share_coordinator_metrics import ShareCoordinatorMetrics
 from kvorum.node.config import ShareStateSettings
 from kvorum.node.coroutines import Promise
 from kvorum.node.runtime import Runtime
@@ -90,6 +91,8 @@ class ShareCoordinatorService:
             runtime=runtime,
         )
         """The coordinators of this broker's partitions."""
+        self.metrics = ShareCoordinatorMetrics(runtime.monotonic_ms())
+        """To be read only."""
         self._jobs = PeriodicJobs(settings, self.runtime, runtime)
 
     def on_image(self, before: MetadataImage, after: MetadataImage) -> None:
@@ -124,7 +127,7 @@ class ShareCoordinatorService:
         return await self._answered(
             READ,
             request,
-            lambda shard, key, part, now_ms: shard.read_state(key, part.leader_epoch, now_ms),
+            lambda shard, key, part, now_ms: self._read(shard, key, part.leader_epoch, now_ms),
         )
 
     async def write_state(
@@ -133,11 +136,11 @@ class ShareCoordinatorService:
         """Keep what has changed in share partitions."""
         if not _is_complete(request):
             return WriteShareGroupStateResponse()
-        return await self._answered(
-            WRITE,
-            request,
-            lambda shard, key, part, now_ms: shard.write_state(key, part, now_ms),
-        )
+        began_ms = self._runtime.monotonic_ms()
+        response = await self._answered(WRITE, request, self._write)
+        now_ms = self._runtime.monotonic_ms()
+        self.metrics.write_times_ms.record(now_ms - began_ms, now_ms)
+        return response
 
     async def delete_state(
         self, request: DeleteShareGroupStateRequest
@@ -161,6 +164,24 @@ class ShareCoordinatorService:
 
     def _new_shard(self) -> ShareCoordinatorShard:
         return ShareCoordinatorShard(self._settings.coordinator, lambda: self._image)
+
+    def _read(
+        self, shard: ShareCoordinatorShard, key: SharePartitionKey, leader_epoch: int, now_ms: int
+    ) -> CoordinatorResult[ReadShareGroupStateResponse.PartitionResult]:
+        result = shard.read_state(key, leader_epoch, now_ms)
+        if result.records:
+            self.metrics.record_write(self._runtime.monotonic_ms())
+        return result
+
+    def _write(
+        self,
+        shard: ShareCoordinatorShard,
+        key: SharePartitionKey,
+        part: WriteShareGroupStateRequest.PartitionData,
+        now_ms: int,
+    ) -> CoordinatorResult[WriteShareGroupStateResponse.PartitionResult]:
+        self.metrics.record_write(self._runtime.monotonic_ms())
+        return shard.write_state(key, part, now_ms)
 
     async def _answered(
         self,
