@@ -127,9 +127,7 @@ def test_the_records_of_a_member_that_was_killed_go_to_another_one(
 ) -> None:
     values = [f"value {number}" for number in range(COUNT)]
     prepare(servers, "killed", values)
-    with (
-        closing(JavaShareMember(java, servers, "killed", "killed", "implicit")) as first,
-    ):
+    with closing(JavaShareMember(java, servers, "killed", "killed", "implicit")) as first:
         wait_for(lambda: first.delivered, "the first member has records")
         first.kill()
     with closing(JavaShareMember(java, servers, "killed", "killed")) as second:

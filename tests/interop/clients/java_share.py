@@ -41,6 +41,7 @@ class JavaShareMember:
     def kill(self) -> None:
         """End the process as a crash does."""
         self._process.kill()
+        self._process.wait()
 
     def close(self) -> None:
         """Have the member leave, unless it was killed."""
