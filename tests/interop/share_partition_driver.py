@@ -10,6 +10,7 @@ from kvorum.broker.share_partition.acquisition import (
 )
 from kvorum.broker.share_partition.in_flight_batch import InFlightBatch
 from kvorum.broker.share_partition.in_flight_state import InFlightState
+from kvorum.broker.share_partition.overlapping_records import overlapping_records
 from kvorum.broker.share_partition.settings import SharePartitionSettings
 from kvorum.broker.share_partition.share_partition import SharePartition
 from kvorum.broker.share_partition.state_write import DeadLetter, StateWrite
@@ -20,7 +21,7 @@ from kvorum.wire.messages.read_share_group_state import (
     ReadShareGroupStateResponse,
     ReadShareGroupStateResponseStateBatch,
 )
-from kvorum.wire.records.legacy import read_entries
+from kvorum.wire.records.legacy import first_offset_of, read_entries
 
 GROUP_ID: Final = "group"
 TOPIC_ID: Final = bytes(7) + b"\x01" + bytes(7) + b"\x02"
@@ -110,15 +111,19 @@ class Driver:
             for producer_id, first_offset in (map(int, text.split(":")) for text in parts[7:])
         ]
         data = b"" if parts[6] == NO_RECORDS else bytes.fromhex(parts[6])
+        entries = list(read_entries(data))
         acquired = self.partition.acquire(
             ShareAcquirer(parts[1], ShareAcquireMode(int(parts[2])), int(parts[3])),
-            FetchedRecords(int(parts[5]), list(read_entries(data)), aborted),
+            FetchedRecords(int(parts[5]), entries, aborted),
             max_records=int(parts[4]),
             now_ms=self.now_ms,
         )
         texts = [
             f"{one.first_offset}-{one.last_offset}/{one.delivery_count}" for one in acquired.batches
         ]
+        if acquired.batches:
+            sent = overlapping_records(memoryview(data), entries, acquired.batches)
+            texts.append(f"sent {first_offset_of(next(read_entries(sent)))}+{len(sent)}")
         return " ".join([str(acquired.record_count), *texts])
 
     def _acknowledge(self, parts: list[str]) -> None:

@@ -24,6 +24,7 @@ import org.apache.kafka.common.message.FetchResponseData;
 import org.apache.kafka.common.message.ShareFetchResponseData;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.Records;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.coordinator.group.ShareGroupAutoOffsetResetStrategy;
 import org.apache.kafka.coordinator.group.modern.share.ShareGroupConfigProvider;
@@ -300,6 +301,11 @@ public final class SharePartitionOracle {
         for (ShareFetchResponseData.AcquiredRecords one : acquired.acquiredRecords()) {
             text.append(' ').append(one.firstOffset()).append('-').append(one.lastOffset()).append('/')
                 .append(one.deliveryCount());
+        }
+        if (!acquired.acquiredRecords().isEmpty()) {
+            Records sent = ShareFetchUtils.maybeSliceFetchRecords(records, acquired);
+            text.append(" sent ").append(sent.batches().iterator().next().baseOffset()).append('+')
+                .append(sent.sizeInBytes());
         }
         return text.toString();
     }
