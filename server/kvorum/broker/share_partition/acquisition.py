@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from kvorum.broker.share_partition.aborted_batches import aborted_batches, without_batches
-from kvorum.broker.share_partition.in_flight_batch import InFlightBatch
+from kvorum.broker.share_partition.in_flight_batch import InFlightBatch, parts_of
 from kvorum.broker.share_partition.in_flight_records import InFlightRecords
 from kvorum.broker.share_partition.in_flight_state import InFlightState
 from kvorum.broker.share_partition.record_state import RecordState
@@ -258,23 +258,15 @@ class Acquisition:
         """Put new records into flight, acquired; return the last offset that the member gets."""
         if not self._is_record_limit:
             for first, last in self._parts(first_offset, last_offset):
-                self._add_batch(first, last)
+                self._add_acquired(first, last)
+                self._give(first, last, 1)
             return last_offset
-        if last_offset - first_offset + 1 <= max_records:
-            self._add_batch(first_offset, last_offset)
-            return last_offset
-        last_given = first_offset + max_records - 1
-        begin_lock = self._records.locks.begin
-        locks = [
-            begin_lock(offset, offset, deadline_ms=self._deadline_ms)
-            for offset in range(first_offset, last_given + 1)
-        ]
-        self._records.batches.put(
-            InFlightBatch.acquired_in_part(
-                first_offset, last_offset, locks, self._acquirer.member_id
-            )
-        )
-        self._records.may_have_available = True
+        last_given = min(first_offset + max_records - 1, last_offset)
+        for first, last in parts_of(first_offset, last_offset):
+            if last <= last_given:
+                self._add_acquired(first, last)
+            else:
+                self._add_available(first, last, last_given)
         self._give(first_offset, last_given, 1)
         return last_given
 
@@ -292,11 +284,29 @@ class Acquisition:
         parts.append((first, last_offset))
         return parts
 
-    def _add_batch(self, first_offset: int, last_offset: int) -> None:
-        lock = self._records.locks.begin(first_offset, last_offset, deadline_ms=self._deadline_ms)
-        state = InFlightState(RecordState.ACQUIRED, 1, self._acquirer.member_id, lock)
-        self._records.batches.put(InFlightBatch(first_offset, last_offset, state))
-        self._give(first_offset, last_offset, 1)
+    def _add_acquired(self, first_offset: int, last_offset: int) -> None:
+        for first, last in parts_of(first_offset, last_offset):
+            lock = self._records.locks.begin(first, last, deadline_ms=self._deadline_ms)
+            state = InFlightState(RecordState.ACQUIRED, 1, self._acquirer.member_id, lock)
+            self._records.batches.put(InFlightBatch(first, last, state))
+
+    def _add_available(self, first_offset: int, last_offset: int, last_given: int) -> None:
+        """Put new records into flight, of which those up to `last_given` are acquired."""
+        self._records.may_have_available = True
+        if last_given < first_offset:
+            state = InFlightState(RecordState.AVAILABLE, 0)
+            self._records.batches.put(InFlightBatch(first_offset, last_offset, state))
+            return
+        begin_lock = self._records.locks.begin
+        locks = [
+            begin_lock(offset, offset, deadline_ms=self._deadline_ms)
+            for offset in range(first_offset, last_given + 1)
+        ]
+        self._records.batches.put(
+            InFlightBatch.acquired_in_part(
+                first_offset, last_offset, locks, self._acquirer.member_id
+            )
+        )
 
     def _without(self, aborted: Sequence[RecordBatch]) -> ShareAcquiredRecords:
         """Archive the acquired records of aborted transactions; return the others."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kvorum.broker.share_partition.acquisition_lock import AcquisitionLock, AcquisitionLocks
 from kvorum.broker.share_partition.in_flight_state import InFlightState
 from kvorum.broker.share_partition.record_state import RecordState
+
+BATCH_RECORDS_MAX: Final = 10_000
+"""The most records that may get a state each at once: a small batch of a log may have millions."""
 
 
 class RecordRun(NamedTuple):
@@ -108,6 +111,12 @@ class InFlightBatch:
             for offset in range(self.first_offset, self.last_offset + 1)
         ]
         whole.cancel_lock()
+
+
+def parts_of(first_offset: int, last_offset: int) -> Iterator[tuple[int, int]]:
+    """Yield the first and last offsets of the batches that new records are put into."""
+    for first in range(first_offset, last_offset + 1, BATCH_RECORDS_MAX):
+        yield first, min(first + BATCH_RECORDS_MAX - 1, last_offset)
 
 
 def _lock_of(

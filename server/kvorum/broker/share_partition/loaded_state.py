@@ -3,12 +3,15 @@
 from typing import Final
 
 from kvorum.broker.share_partition.gap_window import GapWindow
-from kvorum.broker.share_partition.in_flight_batch import InFlightBatch
+from kvorum.broker.share_partition.in_flight_batch import InFlightBatch, parts_of
 from kvorum.broker.share_partition.in_flight_records import InFlightRecords
 from kvorum.broker.share_partition.in_flight_state import InFlightState
 from kvorum.broker.share_partition.record_state import TERMINAL_STATES, RecordState
 from kvorum.broker.share_partition.state_write import DeadLetter, DeadLetterCause
-from kvorum.wire.messages.read_share_group_state import ReadShareGroupStateResponse
+from kvorum.wire.messages.read_share_group_state import (
+    ReadShareGroupStateResponse,
+    ReadShareGroupStateResponseStateBatch,
+)
 
 UNINITIALIZED_START_OFFSET: Final = -1
 """The start offset of a stored state that no share partition has been begun with."""
@@ -41,21 +44,9 @@ def load(
         if gap_start is None and first_offset > expected:
             gap_start = expected
         expected = last_offset + 1
-        state = InFlightState(RecordState(stored.delivery_state), stored.delivery_count)
-        batch = InFlightBatch(first_offset, last_offset, state)
-        records.batches.put(batch)
-        if state.state in TERMINAL_STATES:
-            records.delivery_complete_count += last_offset - first_offset + 1
-        if state.state is RecordState.ARCHIVING:
-            is_exhausted = stored.delivery_count >= delivery_count_limit
-            cause = (
-                DeadLetterCause.DELIVERY_COUNT_EXCEEDED
-                if is_exhausted
-                else DeadLetterCause.CLIENT_REJECT
-            )
-            dead_letters.append(
-                DeadLetter(first_offset, last_offset, stored.delivery_count, cause, batch)
-            )
+        letter = _put(records, stored, delivery_count_limit)
+        if letter is not None:
+            dead_letters.append(letter)
     if records.batches:
         records.may_have_available = True
         records.end_offset = records.batches.last.last_offset
@@ -63,3 +54,29 @@ def load(
             records.gap_window = GapWindow(records.end_offset, gap_start)
         records.forget_completed()
     return tuple(dead_letters)
+
+
+def _put(
+    records: InFlightRecords,
+    stored: ReadShareGroupStateResponseStateBatch,
+    delivery_count_limit: int,
+) -> DeadLetter | None:
+    """Put one batch into flight, and return it if it is still a dead letter."""
+    first_offset, last_offset = stored.first_offset, stored.last_offset
+    delivery_count = stored.delivery_count
+    state = RecordState(stored.delivery_state)
+    if state is RecordState.AVAILABLE:
+        for first, last in parts_of(first_offset, last_offset):
+            records.batches.put(InFlightBatch(first, last, InFlightState(state, delivery_count)))
+        return None
+    batch = InFlightBatch(first_offset, last_offset, InFlightState(state, delivery_count))
+    records.batches.put(batch)
+    if state in TERMINAL_STATES:
+        records.delivery_complete_count += batch.record_count
+    if state is not RecordState.ARCHIVING:
+        return None
+    is_exhausted = delivery_count >= delivery_count_limit
+    cause = (
+        DeadLetterCause.DELIVERY_COUNT_EXCEEDED if is_exhausted else DeadLetterCause.CLIENT_REJECT
+    )
+    return DeadLetter(first_offset, last_offset, delivery_count, cause, batch)

@@ -27,7 +27,7 @@ from kvorum.wire.messages.read_share_group_state import (
     ReadShareGroupStateResponseStateBatch,
 )
 from kvorum.wire.messages.share_fetch import ShareFetchResponse
-from kvorum.wire.records import BatchOptions, RecordData, build_batch
+from kvorum.wire.records import BatchOptions, RecordBatch, RecordData, build_batch
 from kvorum.wire.records.legacy import read_entries
 
 ACCEPT = AcknowledgeType.ACCEPT
@@ -384,3 +384,32 @@ def test_members_are_sent_the_batches_of_what_they_acquire(
     acquired = [ShareFetchResponse.AcquiredRecords(first, last, 1)]
     found = overlapping_records(records, list(read_entries(records)), acquired)
     assert found == b"".join(batches[one] for one in sent)
+
+
+@pytest.mark.parametrize("mode", ShareAcquireMode)
+def test_a_few_records_of_a_huge_batch_take_little_memory(mode: ShareAcquireMode) -> None:
+    """A batch that packs well may have millions of records: a state for each fills the memory."""
+    group = Group()
+    group.load()
+    group.append(1)
+    (batch,) = group.log
+    assert isinstance(batch, RecordBatch)
+    group.log[:] = [batch._replace(last_offset_delta=5_000_000 - 1)]
+    with peak_memory_below(20_000_000):
+        group.acquire("anne", 5, mode=mode)
+        group.complete(group.acknowledge("anne", ACCEPT, (1, 3)))
+        if mode is ShareAcquireMode.RECORD_LIMIT:
+            assert group.acquire("bert", 5, mode=mode) == [(5, 9, 1)]
+        group.expire_all()
+        assert group.acquire("carl", 2, mode=ShareAcquireMode.RECORD_LIMIT) == [
+            (0, 0, 2),
+            (4, 4, 2),
+        ]
+
+
+def test_a_few_records_of_a_huge_stored_batch_take_little_memory() -> None:
+    group = Group()
+    group.load((0, 5_000_000 - 1, AVAILABLE, 1))
+    group.append(10)
+    with peak_memory_below(20_000_000):
+        assert group.acquire("anne", 5, mode=ShareAcquireMode.RECORD_LIMIT) == [(0, 4, 2)]
