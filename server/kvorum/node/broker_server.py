@@ -256,6 +256,7 @@ class BrokerServer:
             self._own_broker,
             shared.config.listeners.inter_broker_name,
             image=lambda: shared.loader.published,
+            draw=shared.random.random,
             runtime=shared.runtime,
         )
         return ShareGroupService(

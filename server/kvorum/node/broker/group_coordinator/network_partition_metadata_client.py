@@ -19,6 +19,10 @@ ATTEMPTS_MAX: Final = 5
 """The tries after the first one, as in Kafka."""
 BACKOFF_MS: Final = 1_000
 BACKOFF_BASE: Final = 2
+BACKOFF_MAX_MS: Final = 30_000
+BACKOFF_JITTER: Final = 0.2
+_CONSUMER: Final = -1
+"""Asks as consumers do, for the end of what is committed; replicas have that of the log."""
 _LATEST: Final = -1
 _NO_OFFSET: Final = -1
 _TOPIC: Final = ListOffsetsRequest.ListOffsetsTopic
@@ -29,7 +33,7 @@ class NetworkPartitionMetadataClient:
     """Asks each leader for all of its partitions at once, and again where it cannot be had.
 
     `listener` is the one that brokers use. The broker is `own`, which is asked without a
-    connection.
+    connection. `draw` returns a number from 0 up to 1, for the jitter of pauses.
     """
 
     def __init__(
@@ -39,12 +43,14 @@ class NetworkPartitionMetadataClient:
         listener: str,
         *,
         image: Callable[[], MetadataImage],
+        draw: Callable[[], float],
         runtime: Runtime,
     ) -> None:
         self._connections = connections
         self._own = own
         self._listener = listener
         self._image = image
+        self._draw = draw
         self._runtime = runtime
         self._turns: dict[int, Lock] = {}
         """One request is under way to each leader."""
@@ -74,12 +80,10 @@ class NetworkPartitionMetadataClient:
     async def _ask_until_answered(
         self, leader_id: int, partitions: list[TopicPartition]
     ) -> dict[TopicPartition, LatestOffset]:
-        backoff_ms = BACKOFF_MS
         error = ErrorCode.NETWORK_EXCEPTION
         for attempt in range(ATTEMPTS_MAX + 1):
             if attempt > 0:
-                await sleep(self._runtime, backoff_ms)
-                backoff_ms *= BACKOFF_BASE
+                await sleep(self._runtime, self._pause_ms(attempt))
             try:
                 async with self._turns.setdefault(leader_id, Lock(self._runtime)):
                     return await self._ask(await self._connection_to(leader_id), partitions)
@@ -90,6 +94,11 @@ class NetworkPartitionMetadataClient:
                 continue
         return dict.fromkeys(partitions, LatestOffset(_NO_OFFSET, error))
 
+    def _pause_ms(self, failure_count: int) -> float:
+        backoff_ms = min(BACKOFF_MS * float(BACKOFF_BASE**failure_count), BACKOFF_MAX_MS)
+        spread = 1 + BACKOFF_JITTER * (2 * self._draw() - 1)
+        return min(backoff_ms * spread, BACKOFF_MAX_MS)
+
     async def _ask(
         self, connection: BrokerConnection, partitions: list[TopicPartition]
     ) -> dict[TopicPartition, LatestOffset]:
@@ -98,7 +107,7 @@ class NetworkPartitionMetadataClient:
             topic = topics.setdefault(where.topic, _TOPIC(where.topic))
             topic.partitions.append(_PARTITION(where.partition, timestamp=_LATEST))
         response = await connection.send(
-            ListOffsetsRequest(topics=list(topics.values())),
+            ListOffsetsRequest(replica_id=_CONSUMER, topics=list(topics.values())),
             ListOffsetsResponse,
             timeout_ms=self._connections.request_timeout_ms,
             version=connection.version_for(ListOffsetsRequest),
