@@ -21,7 +21,6 @@ from tests.support.record_requests import batch, fetch, produce, values
 from tests.support.topics import wait_until_led
 from tests.support.waiting import PATIENCE_S
 
-from kvorum.groups.consumer_group.group import ConsumerGroupState
 from kvorum.node.metrics.absent import ABSENT
 from kvorum.node.metrics.catalogue import KIP_853, all_metrics
 from kvorum.node.metrics.names import OWN_DOMAIN, Kind, Metric
@@ -249,12 +248,14 @@ def test_the_rest_of_what_kafka_measures_is_listed_with_a_reason(beans: list[Att
     assert unused == set()
 
 
-def test_the_states_of_consumer_groups_have_kafkas_names(
-    beans: list[Attribute], page: Page
+@pytest.mark.parametrize("kind", ["consumer", "share"])
+def test_the_states_of_groups_have_kafkas_names(
+    beans: list[Attribute], page: Page, kind: str
 ) -> None:
-    theirs = {each.labels["state"] for each in beans if each.name == "consumer-group-count"}
-    counted = "kafka_server_group_coordinator_metrics_consumer_group_count"
-    assert theirs == {state.value for state in ConsumerGroupState}
+    theirs = {each.labels["state"] for each in beans if each.name == f"{kind}-group-count"}
+    counted = f"kafka_server_group_coordinator_metrics_{kind}_group_count"
+    labels = [labels for name, labels in page.samples if name == counted]
+    assert theirs == {dict(pairs)["state"] for pairs in labels}
     assert {page.value(counted, state=state) for state in theirs} == {0}
 
 
@@ -360,7 +361,10 @@ COUNTED: list[tuple[str, dict[str, str]]] = [
         (f"kafka_coordinator_group_GroupMetadataManager_Num{name}", {})
         for name in ("Offsets", "Groups")
     ),
-    ("kafka_server_group_coordinator_metrics_group_count", {"protocol": "classic"}),
+    *(
+        ("kafka_server_group_coordinator_metrics_group_count", {"protocol": protocol})
+        for protocol in ("classic", "consumer", "share")
+    ),
     *(
         (f"kafka_coordinator_transaction_TransactionMarkerChannelManager_{name}QueueSize", {})
         for name in ("UnknownDestination", "LogAppendRetry")

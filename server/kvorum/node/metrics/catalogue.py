@@ -182,6 +182,13 @@ CONSUMER_GROUP_COUNT: Final = MetricGroup(
     has_attributes=True,
     labels=("state",),
 )
+SHARE_GROUP_COUNT: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "group-coordinator-metrics",
+    {"share-group-count": "Groups of the share protocol in a state"},
+    has_attributes=True,
+    labels=("state",),
+)
 _LOAD_TIMES: Final = MappingProxyType(
     {
         "partition-load-time-max": "Longest load of a coordinator, in ms, of the last minute",
@@ -248,6 +255,7 @@ BROKER_GROUPS: Final = (
     GROUP_METADATA,
     GROUP_COUNT,
     CONSUMER_GROUP_COUNT,
+    SHARE_GROUP_COUNT,
     GROUP_LOADS,
     TRANSACTION_LOADS,
     SHARE_LOADS,

@@ -13,7 +13,8 @@ from kvorum.broker.fetch_session.session import FetchSessionCache
 from kvorum.broker.partition import Partition
 from kvorum.groups.classic_group.group import ClassicGroup
 from kvorum.groups.consumer_group.group import ConsumerGroup, ConsumerGroupState
-from kvorum.groups.listing import CLASSIC, CONSUMER
+from kvorum.groups.listing import CLASSIC, CONSUMER, SHARE
+from kvorum.groups.share_group.group import ShareGroup, ShareGroupState
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange
 from kvorum.metadata.topics_image import TopicsImage
@@ -68,6 +69,12 @@ _STATES: Final = MappingProxyType(
         "NumGroupsEmpty": "Empty",
     }
 )
+_COUNTED_SHARE_STATES: Final = (
+    ShareGroupState.EMPTY,
+    ShareGroupState.STABLE,
+    ShareGroupState.DEAD,
+)
+"""Kafka has no count of the share groups in an unknown state."""
 FENCED, IN_CONTROLLED_SHUTDOWN, ACTIVE = 10, 20, 30
 NO_TIMESTAMP = -1
 
@@ -196,7 +203,7 @@ def record_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Read
     yield from _late_transactions(replicas, shared)
     now_ms = shared.clock.monotonic_ms()
     groups = services.coordinated_groups.service_if_made
-    yield from _groups(groups)
+    yield from group_readings(groups)
     transactions = services.coordinated_transactions.service_if_made
     yield from _loads(catalogue.GROUP_LOADS, groups, now_ms)
     yield from _loads(catalogue.TRANSACTION_LOADS, transactions, now_ms)
@@ -325,8 +332,10 @@ def _share_sessions(manager: SharePartitionManager | None) -> Iterator[Reading]:
     yield rates.reading("ShareSessionEvictionsPerSec", eviction_count)
 
 
-def _groups(service: GroupCoordinatorService | None) -> Iterator[Reading]:
-    offset_count, states, of_consumers = 0, Counter[str](), Counter[ConsumerGroupState]()
+def group_readings(service: GroupCoordinatorService | None) -> Iterator[Reading]:
+    """Yield the counts of groups, all zero before there is a coordinator."""
+    offset_count, states = 0, Counter[str]()
+    of_consumers, of_shares = Counter[ConsumerGroupState](), Counter[ShareGroupState]()
     for shard in () if service is None else service.runtime.active_shards():
         offset_count += shard.offsets.committed.count
         for one in shard.state.groups.values():
@@ -334,6 +343,8 @@ def _groups(service: GroupCoordinatorService | None) -> Iterator[Reading]:
                 states[one.state.value] += 1
             elif isinstance(one, ConsumerGroup):
                 of_consumers[one.state()] += 1
+            elif isinstance(one, ShareGroup):
+                of_shares[one.state()] += 1
     group = catalogue.GROUP_METADATA
     yield group.reading("NumOffsets", offset_count)
     yield group.reading("NumGroups", states.total())
@@ -341,9 +352,14 @@ def _groups(service: GroupCoordinatorService | None) -> Iterator[Reading]:
         yield group.reading(name, states[state])
     yield catalogue.GROUP_COUNT.reading("group-count", states.total(), CLASSIC)
     yield catalogue.GROUP_COUNT.reading("group-count", of_consumers.total(), CONSUMER)
+    yield catalogue.GROUP_COUNT.reading("group-count", of_shares.total(), SHARE)
     for consumer_state in ConsumerGroupState:
         yield catalogue.CONSUMER_GROUP_COUNT.reading(
             "consumer-group-count", of_consumers[consumer_state], consumer_state.value
+        )
+    for share_state in _COUNTED_SHARE_STATES:
+        yield catalogue.SHARE_GROUP_COUNT.reading(
+            "share-group-count", of_shares[share_state], share_state.value
         )
 
 
