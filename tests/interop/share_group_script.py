@@ -334,7 +334,7 @@ class ShareGroupScript(CoordinatorSteps):
     def _delete_groups(self) -> str:
         return self._text("delete_groups", 2, ",".join((*GROUPS, "gc", "absent")))
 
-    # What is read, and other protocols.
+    # Reads, and other protocols.
 
     def _describe(self) -> str:
         if self._has_reverted:

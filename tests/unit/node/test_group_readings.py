@@ -1,4 +1,4 @@
-"""What a coordinator of groups counts."""
+"""The counts of groups that a coordinator has."""
 
 from collections.abc import Mapping
 

@@ -58,7 +58,7 @@ class PartitionSharing:
     def keep(self, member: int, partition: TopicIdPartition) -> None:
         """Begin with a partition that a member has; members come in the order of their indices.
 
-        The partition may be none of those to share, and the member no subscriber.
+        It may be a partition that is not to be shared, and a member that does not subscribe.
         """
         self._members_of(partition).put(member)
         self._assigned_to(member).put(partition)

@@ -39,7 +39,7 @@ _TOPIC_PARTITIONS: Final = ShareGroupHeartbeatResponse.TopicPartitions
 class ShareHeartbeatAnswer:
     """The response to a member, and the partitions whose state is to be initialized after it.
 
-    `initialize` is None where there are none.
+    `initialize` is None without such partitions.
     """
 
     response: ShareGroupHeartbeatResponse
@@ -225,7 +225,7 @@ class Heartbeat:
     def _reconcile(
         self, member: ShareGroupMember, target_epoch: int, target: Assignment, *, is_bumped: bool
     ) -> ShareGroupMember:
-        """Return the member with its part of the target, at once: nobody has to give up first."""
+        """Return the member with its part of the target, at once: no other has to give it up."""
         if member.is_reconciled_to(target_epoch) and not is_bumped:
             return member
         subscribed = topic_ids(member.subscribed_topic_names, self.shard.image.topics)

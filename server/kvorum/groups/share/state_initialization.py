@@ -121,7 +121,7 @@ def named(shard: ShardState, topic_ids: Iterable[bytes]) -> dict[bytes, str]:
 def _uninitialized(
     shard: ShardState, state: StatePartitions, names: Iterable[str], now_ms: int
 ) -> dict[bytes, StateTopic]:
-    """Return the partitions of existing topics for which nobody has asked recently."""
+    """Return the partitions of existing topics whose state was not asked for recently."""
     retry_ms = shard.settings.share.initialize_retry_interval_ms
     waiting = {
         topic_id: topic
