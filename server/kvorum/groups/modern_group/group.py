@@ -31,7 +31,7 @@ class GroupEpochs:
     def is_assignment_due(self, group_epoch: int, interval_ms: int, now_ms: int) -> bool:
         """Return whether to compute the target of an epoch.
 
-        That is so where the epoch has no target yet, and the last target is older than `interval_ms`.
+        That is so where it has no target yet, and the last target is older than `interval_ms`.
         """
         is_time = (
             interval_ms == 0
