@@ -1,6 +1,7 @@
-"""Share groups whose leaders and share coordinators are of two kinds: real brokers and ours.
+"""Share groups whose leaders and coordinators are of two kinds: real brokers and ours.
 
-A leader of either kind has the state of its share partitions kept by a coordinator of the other.
+A leader of either kind has the state of its share partitions kept by a share coordinator of the
+other, where the group coordinator, of any kind, has begun it.
 """
 
 import re
@@ -25,6 +26,8 @@ from kvorum.wire.messages.read_share_group_state_summary import (
 )
 
 REAL, OURS = 11, 12
+LED_BY: Final = {REAL: "led-by-real", OURS: "led-by-ours"}
+"""The topics by the broker that leads their only partition."""
 GROUPS: Final = "__consumer_offsets"
 STATE: Final = "__share_group_state"
 COUNT: Final = 20
@@ -40,12 +43,12 @@ SETTINGS: Final = {
 
 @pytest.fixture(scope="module")
 def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
-    """A real broker coordinates the groups; a test moves the share coordinator."""
+    """Each broker leads a topic; a test moves the coordinators of groups and of their state."""
     with run_brokers(kind_of_controllers(), brokers=2, ours={OURS}, settings=SETTINGS) as made:
         made.make_topic(GROUPS, f"{REAL}:{OURS}", "cleanup.policy=compact")
         made.make_topic(STATE, f"{OURS}:{REAL}", "cleanup.policy=delete")
-        made.make_topic(f"led-by-{REAL}", f"{REAL}:{OURS}")
-        made.make_topic(f"led-by-{OURS}", f"{OURS}:{REAL}")
+        made.make_topic(LED_BY[REAL], f"{REAL}:{OURS}")
+        made.make_topic(LED_BY[OURS], f"{OURS}:{REAL}")
         yield made
         assert faults(made.brokers[OURS]) == []
         assert not re.search(r"IllegalState|Received fatal error", made.brokers[REAL].log_text)
@@ -65,20 +68,23 @@ def done_up_to(client: RawClient, share: SharePartitionKey) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("groups", [REAL, OURS], ids=["groups at a real one", "groups at ours"])
 @pytest.mark.parametrize(
     ("leader", "coordinator"), [(REAL, OURS), (OURS, REAL)], ids=["real leader", "our leader"]
 )
 def test_a_leader_has_its_state_kept_by_the_other_kind(
-    cluster: BrokerCluster, java: Java, leader: int, coordinator: int
+    cluster: BrokerCluster, java: Java, leader: int, coordinator: int, groups: int
 ) -> None:
     cluster.let_lead(STATE, coordinator, leader)
-    topic = f"led-by-{leader}"
+    cluster.let_lead(GROUPS, groups, OURS if groups == REAL else REAL)
+    topic = LED_BY[leader]
+    group = f"{topic}-{groups}"
     values = [f"value {number}" for number in range(COUNT)]
     with (
         RawClient(cluster.brokers[coordinator].address) as client,
-        closing(JavaShareMember(java, cluster.servers, topic, topic)) as member,
+        closing(JavaShareMember(java, cluster.servers, group, topic)) as member,
     ):
-        share = SharePartitionKey(topic, topic_id(client, topic), 0)
+        share = SharePartitionKey(group, topic_id(client, topic), 0)
         wait_for(lambda: serves_share(client, share), "the state is loaded")
 
         def begins() -> bool:
