@@ -30,7 +30,7 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 WAITS = "The broker waits for the active controller to let it leave"
 EPOCH = re.compile(r"The broker is registered broker=1 epoch=(\d+)")
-IMPATIENT = {"initial.broker.registration.timeout.ms": "1500"}
+IMPATIENT = {"initial.broker.registration.timeout.ms": "5000"}
 ROUNDS = 10
 WRITING_TAKES_S = 0.006
 MANY = ("simulate", "--only", "brokers", "--seeds", "1000", "--jobs", "2")
