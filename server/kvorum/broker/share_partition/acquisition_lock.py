@@ -2,8 +2,8 @@
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 TIDY_SIZE_MIN: Final = 1024
 """The number of locks from which on cancelled ones are dropped before their deadlines."""
@@ -25,11 +25,12 @@ class AcquisitionLock:
         return self.last_offset - self.first_offset + 1
 
 
-@dataclass(order=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
+    """A lock by its deadline; its number is its own, so that no two locks are compared."""
+
     deadline_ms: float
     number: int
-    lock: AcquisitionLock = field(compare=False)
+    lock: AcquisitionLock
 
 
 class AcquisitionLocks:
