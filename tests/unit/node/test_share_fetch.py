@@ -13,10 +13,12 @@ from tests.unit.node.share_fetch_world import (
 
 from kvorum.broker.share_partition.acknowledgement import AcknowledgeType
 from kvorum.broker.share_partition.acquisition import ShareAcquireMode
+from kvorum.node.broker.share_fetch import delayed_share_fetch
 from kvorum.node.broker.share_fetch.partition_max_bytes import partition_max_bytes
 from kvorum.node.broker.share_fetch.share_fetch import rotated
 from kvorum.node.serving.disconnect_listeners import DisconnectListeners
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.records.batch import read_batches
 
 AVAILABLE, ACKNOWLEDGED = 0, 2
@@ -209,6 +211,18 @@ def test_records_that_the_log_has_lost_are_passed_over(world: ShareWorld) -> Non
     world.fetch()
     found = world.fetch()
     assert found.offsets == [2]
+
+
+def test_a_damaged_batch_is_named_and_harms_nobody_else(
+    world: ShareWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(*_: object, **__: object) -> None:
+        raise CorruptBatchError("a batch", "is damaged", offset=0)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(delayed_share_fetch, "read_entries", damaged)
+        assert world.fetch().code is ErrorCode.CORRUPT_MESSAGE
+    assert world.fetch().offsets == [0, 1, 2], "the fetch lock is free again"
 
 
 def test_the_end_of_a_connection_releases_what_its_member_has(world: ShareWorld) -> None:

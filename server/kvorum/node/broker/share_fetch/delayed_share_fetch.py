@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from kvorum.broker.log_read import LogReadInfo
@@ -20,8 +20,9 @@ from kvorum.node.broker.share_fetch.share_fetch import ShareFetch
 from kvorum.node.runtime import Runtime
 from kvorum.storage.log.file_records import TruncatedRecordsError
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.messages.share_fetch import ShareFetchResponse
-from kvorum.wire.records.legacy import Entry, read_entries
+from kvorum.wire.records.legacy import read_entries
 
 if TYPE_CHECKING:
     from random import Random
@@ -177,14 +178,29 @@ class DelayedShareFetch:
             self._note_error(one, data, result.error)
             return data, 0
         try:
-            records = memoryview(bytes(result.read.records))
+            return data, self._acquire_read(one, result.read, data, max_records)
         except (OSError, TruncatedRecordsError):
             data.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-            return data, 0
+        except CorruptBatchError:
+            data.error_code = ErrorCode.CORRUPT_MESSAGE
+        return data, 0
+
+    def _acquire_read(
+        self,
+        one: _Acquirable,
+        read: LogReadInfo,
+        data: ShareFetchResponse.PartitionData,
+        max_records: int,
+    ) -> int:
+        """Acquire records that were read, fill `data` with them, and return how many they are.
+
+        Raises OSError, TruncatedRecordsError, and CorruptBatchError.
+        """
+        records = memoryview(bytes(read.records))
         entries = list(read_entries(records, is_cut_allowed=True))
         acquired = one.led.state.acquire(
             self._fetch.acquirer,
-            _fetched(one.offset, entries, result.read),
+            FetchedRecords(one.offset, entries, read.aborted),
             max_records=max_records,
             now_ms=self._runtime.monotonic_ms(),
         )
@@ -192,7 +208,7 @@ class DelayedShareFetch:
         if acquired.batches:
             data.acquired_records = acquired.batches
             data.records = bytes(overlapping_records(records, entries, acquired.batches))
-        return data, acquired.record_count
+        return acquired.record_count
 
     def _note_error(
         self, one: _Acquirable, data: ShareFetchResponse.PartitionData, code: ErrorCode
@@ -214,7 +230,3 @@ class DelayedShareFetch:
             )
             for partition, error in self._refused.items()
         ]
-
-
-def _fetched(offset: int, entries: Sequence[Entry], read: LogReadInfo) -> FetchedRecords:
-    return FetchedRecords(offset, entries, read.aborted)

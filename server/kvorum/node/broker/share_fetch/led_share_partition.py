@@ -8,6 +8,7 @@ from typing import Any, Final
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_watchers import PartitionWatchers
 from kvorum.broker.share_partition.acknowledgement import ShareAcknowledgementBatch
+from kvorum.broker.share_partition.loaded_state import UNINITIALIZED_START_OFFSET
 from kvorum.broker.share_partition.settings import SharePartitionSettings
 from kvorum.broker.share_partition.share_partition import SharePartition, SharePartitionState
 from kvorum.broker.share_partition.state_write import DeadLetter, StateWrite
@@ -35,8 +36,6 @@ _FENCED: Final = frozenset(
     }
 )
 """The errors after which another leader, or nobody, has the share partition."""
-_UNINITIALIZED: Final = -1
-"""The start offset in the state of a share partition that nobody has read."""
 FindStart = Callable[[str, Partition], Coroutine[Wait[Any], Any, int]]
 """Returns the offset at which a group begins to read a partition; may raise RequestError."""
 _log = logging.getLogger(__name__)
@@ -161,7 +160,10 @@ class LedSharePartition:
         )
         result = _result_of(response)
         reset_offset = 0
-        if result.error_code == ErrorCode.NONE and result.start_offset == _UNINITIALIZED:
+        if (
+            result.error_code == ErrorCode.NONE
+            and result.start_offset == UNINITIALIZED_START_OFFSET
+        ):
             reset_offset = await self._find_start(key.group_id, self.replica)
         self._complete_dead_letters(self.state.initialize(result, reset_offset=reset_offset))
 
