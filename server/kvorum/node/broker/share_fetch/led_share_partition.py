@@ -160,10 +160,8 @@ class LedSharePartition:
         )
         result = _result_of(response)
         reset_offset = 0
-        if (
-            result.error_code == ErrorCode.NONE
-            and result.start_offset == UNINITIALIZED_START_OFFSET
-        ):
+        has_start = result.start_offset != UNINITIALIZED_START_OFFSET
+        if result.error_code == ErrorCode.NONE and not has_start:
             reset_offset = await self._find_start(key.group_id, self.replica)
         self._complete_dead_letters(self.state.initialize(result, reset_offset=reset_offset))
 
