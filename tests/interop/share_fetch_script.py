@@ -61,7 +61,7 @@ class Batches(NamedTuple):
 
 @dataclass
 class Member:
-    """What the script knows of a member: its next epoch, and what it may have."""
+    """The state of a member as far as the script knows: its next epoch, and its records."""
 
     epoch: int = 0
     held: dict[tuple[str, int], list[tuple[int, int]]] = field(
@@ -291,7 +291,7 @@ class Script:
         epoch = self._epoch(group, name)
         version = random.choice(VERSIONS)
         renews = version > 1 and random.random() < 0.08
-        # What is released meanwhile may be acquired by the same request, or not.
+        # A record that is released meanwhile may be acquired by the same request, or not.
         acknowledged = self._batches(group, name, (ACCEPT, RENEW) if renews else (ACCEPT,), 0.25)
         return Fetch(
             group if random.random() < 0.98 else random.choice((None, "")),

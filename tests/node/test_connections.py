@@ -227,7 +227,7 @@ async def test_a_client_that_waits_for_its_response_is_not_idle(near: socket.soc
     await held.end()
 
 
-async def test_the_end_of_a_connection_is_told_once_to_each_who_asked(near: socket.socket) -> None:
+async def test_the_end_of_a_connection_reaches_each_listener_once(near: socket.socket) -> None:
     held = Held(near)
     await held.ask()
     disconnect = held.sessions[0].disconnect

@@ -100,13 +100,7 @@ class BrokerServer:
         apis = broker_apis()
         self._own_broker = self._connection_to_itself()
         self._ended_transactions = EndedTransactions(shared.runtime)
-        self.add_partitions_to_txn = AddPartitionsToTxnManager(
-            _broker_connections(shared, "add-partitions-to-txn"),
-            self._own_broker,
-            config.listeners.inter_broker_name,
-            image=lambda: shared.loader.published,
-            runtime=shared.runtime,
-        )
+        self.add_partitions_to_txn = self._add_partitions_to_txn_manager()
         """The questions of this broker's partitions to the coordinators of transactions."""
         self._transactions = TransactionVerification(
             config,
@@ -118,12 +112,7 @@ class BrokerServer:
         self._producer_ids_channel = shared.channel(
             "producer-ids", timeout_ms=PRODUCER_IDS_TIMEOUT_MS
         )
-        self._producer_ids = ProducerIdManager(
-            self._producer_ids_channel,
-            shared.runtime,
-            broker_id=config.node_id,
-            broker_epoch=lambda: self.lifecycle_manager.epoch,
-        )
+        self._producer_ids = self._producer_id_manager()
         publisher = self._replication.publisher
         self._groups = CoordinatorOnDemand(GROUP_METADATA_TOPIC, publisher, self._group_coordinator)
         self._coordinated_transactions = CoordinatorOnDemand(
@@ -214,6 +203,25 @@ class BrokerServer:
             broker_api_versions(),
             handle=self._handle,
             clock=self._shared.clock,
+        )
+
+    def _add_partitions_to_txn_manager(self) -> AddPartitionsToTxnManager:
+        shared = self._shared
+        return AddPartitionsToTxnManager(
+            _broker_connections(shared, "add-partitions-to-txn"),
+            self._own_broker,
+            shared.config.listeners.inter_broker_name,
+            image=lambda: shared.loader.published,
+            runtime=shared.runtime,
+        )
+
+    def _producer_id_manager(self) -> ProducerIdManager:
+        shared = self._shared
+        return ProducerIdManager(
+            self._producer_ids_channel,
+            shared.runtime,
+            broker_id=shared.config.node_id,
+            broker_epoch=lambda: self.lifecycle_manager.epoch,
         )
 
     def _request_handler(self, apis: ServedApis[BrokerServices]) -> RequestHandler[BrokerServices]:

@@ -34,7 +34,7 @@ class OnDemand(Generic[PartT]):
 
     @property
     def part_if_made(self) -> PartT | None:
-        """The part; None while nobody has needed it."""
+        """The part; None before its first use."""
         return self._made
 
     def close(self) -> None:

@@ -87,7 +87,7 @@ def test_no_session_begins_without_room_for_it() -> None:
     assert refusal(cache, 0) is ErrorCode.SHARE_SESSION_LIMIT_REACHED
 
 
-def test_a_session_that_begins_anew_needs_no_second_room() -> None:
+def test_a_session_that_begins_again_needs_no_second_room() -> None:
     cache = ShareSessionCache(1)
     begin(cache, ALICE, FIRST)
     begin(cache, ALICE, FIRST, SECOND)

@@ -149,7 +149,7 @@ def test_what_this_release_supports() -> None:
 
 
 def test_what_is_not_served_is_neither_a_default_nor_offered() -> None:
-    not_served = ["share.version", "streams.version"]
+    not_served = ["streams.version"]
     latest = MetadataVersion.V4_4_IV2
     defaults = {feature.name: feature.default_level(latest) for feature in FEATURES}
     assert [name for name, level in defaults.items() if level == 0] == not_served
@@ -160,14 +160,15 @@ def test_what_is_not_served_is_neither_a_default_nor_offered() -> None:
         "transaction.version": "0-2",
         "group.version": "0-1",
         "eligible.leader.replicas.version": "0-1",
+        "share.version": "0-1",
     }
 
 
 def test_a_broker_may_be_in_a_cluster_that_has_a_level_already() -> None:
-    levels = {"streams.version": 1, "share.version": 1}
+    levels = {"streams.version": 1, "share.version": 2}
     features = offered_features(levels)
     assert features["streams.version"] == VersionRange(0, 1)
-    assert features["share.version"] == VersionRange(0, 1)
+    assert features["share.version"] == VersionRange(0, 2)
 
 
 def test_defaults_never_break_their_own_dependencies() -> None:

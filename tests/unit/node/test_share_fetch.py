@@ -152,7 +152,7 @@ def test_a_fetch_waits_until_the_state_is_read(world: ShareWorld) -> None:
     assert found.offsets == [0, 1, 2]
 
 
-def test_a_group_that_nobody_has_read_begins_at_the_committed_end(world: ShareWorld) -> None:
+def test_a_group_without_a_state_begins_at_the_committed_end(world: ShareWorld) -> None:
     world.keeper.start_offset = -1
     assert world.fetch().offsets == []
     world.write(b"d")
@@ -171,7 +171,7 @@ def test_a_state_that_cannot_be_read_is_asked_for_again_by_the_next_fetch(
     assert found.offsets == [0, 1, 2]
 
 
-def test_what_is_fenced_at_its_keeper_is_given_back_and_begun_anew(world: ShareWorld) -> None:
+def test_a_share_partition_that_is_fenced_at_its_keeper_is_forgotten(world: ShareWorld) -> None:
     world.fetch()
     world.keeper.write_error = ErrorCode.FENCED_STATE_EPOCH
     refused = acknowledged(world.acknowledging(0, 2))
@@ -213,7 +213,7 @@ def test_records_that_the_log_has_lost_are_passed_over(world: ShareWorld) -> Non
     assert found.offsets == [2]
 
 
-def test_a_damaged_batch_is_named_and_harms_nobody_else(
+def test_a_damaged_batch_is_named_and_harms_no_other_fetch(
     world: ShareWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def damaged(*_: object, **__: object) -> None:

@@ -3,7 +3,7 @@
 1. The share session says which partitions are asked for; the request begins, goes on with, or ends
    it.
 2. What the request acknowledges is applied, and written to the share coordinators.
-3. Beside that, records that nobody holds are read and acquired for the member, once there is
+3. Beside that, records that no member has are read and acquired for the member, once there is
    enough or the time is up.
 4. One response has both. A session that ends releases what its member still holds afterwards.
 

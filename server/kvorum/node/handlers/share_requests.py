@@ -42,7 +42,7 @@ class _Partition(Protocol):
 
     @property
     def acknowledgement_batches(self) -> Sequence[_Batch]:
-        """What is acknowledged of its records."""
+        """The acknowledgements of its records."""
         ...
 
 

@@ -35,7 +35,7 @@ _FENCED: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""The errors after which another leader, or nobody, has the share partition."""
+"""The errors after which another leader has the share partition, or none has."""
 FindStart = Callable[[str, Partition], Coroutine[Wait[Any], Any, int]]
 """Returns the offset at which a group begins to read a partition; may raise RequestError."""
 _log = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ class LedSharePartition:
         self._complete_dead_letters(self.state.initialize(result, reset_offset=reset_offset))
 
     async def _write(self, write: StateWrite) -> AcknowledgeResult:
-        """Have what was decided written; return what the one who waits for it is told."""
+        """Have what was decided written; return the result for the member that waits for it."""
         key = self.key
         topic = WriteShareGroupStateRequest.WriteStateData(key.topic_id, [write.data])
         async with self._write_order:
@@ -189,7 +189,7 @@ class LedSharePartition:
             self._begin_write(self.state.complete_dead_letter(dead_letter))
 
     def _begin_write(self, write: StateWrite) -> None:
-        """Write what nobody waits for."""
+        """Write in the background."""
         Task(self._write(write), self._on_task_end)
 
     def _expire_locks(self) -> None:

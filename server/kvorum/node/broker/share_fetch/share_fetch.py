@@ -1,4 +1,4 @@
-"""A ShareFetch as the manager of share partitions sees it, and what becomes of acknowledgements."""
+"""A ShareFetch as the manager of share partitions sees it, and the results of acknowledgements."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class ShareFetch(NamedTuple):
 
 
 class AcknowledgeResult(NamedTuple):
-    """What became of the acknowledgements of one partition."""
+    """The result of the acknowledgements of one partition."""
 
     code: ErrorCode
     message: str | None = None

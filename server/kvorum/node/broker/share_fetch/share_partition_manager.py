@@ -158,7 +158,7 @@ class SharePartitionManager:
         )
 
     def release_session(self, key: ShareSessionKey) -> None:
-        """End a member's session, and release what it still has; nobody waits for that."""
+        """End a member's session, and release what it still has, in the background."""
         session = self.sessions.get(key)
         if session is None:
             return

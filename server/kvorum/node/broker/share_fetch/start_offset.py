@@ -1,4 +1,4 @@
-"""The start of a share partition that nobody has read (``share.auto.offset.reset``)."""
+"""The start of a share partition whose state is new (``share.auto.offset.reset``)."""
 
 from typing import Final
 
