@@ -44,6 +44,8 @@ class ShareHeartbeatAnswer:
 
     response: ShareGroupHeartbeatResponse
     initialize: InitializeShareGroupStateRequest | None = None
+    is_rebalance: bool = False
+    """Whether the heartbeat has given the group a new epoch."""
 
 
 def share_group_heartbeat(
@@ -109,7 +111,7 @@ class Heartbeat:
             self.shard, group.group_id, group_epoch, topics, self.now_ms, self.records
         )
         response = self._response(before, reconciled)
-        return self.records, ShareHeartbeatAnswer(response, initialize)
+        return self.records, ShareHeartbeatAnswer(response, initialize, is_bumped)
 
     # The group and the member.
 

@@ -189,6 +189,15 @@ SHARE_GROUP_COUNT: Final = MetricGroup(
     has_attributes=True,
     labels=("state",),
 )
+SHARE_GROUP_REBALANCES: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "group-coordinator-metrics",
+    {
+        "share-group-rebalance-rate": "New epochs of share groups upon heartbeats, by second",
+        "share-group-rebalance-count": "New epochs of share groups upon heartbeats",
+    },
+    has_attributes=True,
+)
 _LOAD_TIMES: Final = MappingProxyType(
     {
         "partition-load-time-max": "Longest load of a coordinator, in ms, of the last minute",
@@ -256,6 +265,7 @@ BROKER_GROUPS: Final = (
     GROUP_COUNT,
     CONSUMER_GROUP_COUNT,
     SHARE_GROUP_COUNT,
+    SHARE_GROUP_REBALANCES,
     GROUP_LOADS,
     TRANSACTION_LOADS,
     SHARE_LOADS,

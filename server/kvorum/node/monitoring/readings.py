@@ -18,6 +18,7 @@ from kvorum.groups.share_group.group import ShareGroup, ShareGroupState
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange
 from kvorum.metadata.topics_image import TopicsImage
+from kvorum.node.broker.group_coordinator.share_group_rebalances import ShareGroupRebalances
 from kvorum.node.broker.purgatories import Purgatories
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.share_coordinator.share_coordinator_metrics import ShareCoordinatorMetrics
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from kvorum.node.broker.group_coordinator.group_coordinator_service import (
         GroupCoordinatorService,
     )
+    from kvorum.node.broker.group_coordinator.share_group_service import ShareGroupService
     from kvorum.node.broker.share_coordinator.share_coordinator_service import (
         ShareCoordinatorService,
     )
@@ -204,6 +206,8 @@ def record_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Read
     now_ms = shared.clock.monotonic_ms()
     groups = services.coordinated_groups.service_if_made
     yield from group_readings(groups)
+    share_groups = services.coordinated_share_groups.part_if_made
+    yield from share_rebalance_readings(share_groups, now_ms)
     transactions = services.coordinated_transactions.service_if_made
     yield from _loads(catalogue.GROUP_LOADS, groups, now_ms)
     yield from _loads(catalogue.TRANSACTION_LOADS, transactions, now_ms)
@@ -361,6 +365,14 @@ def group_readings(service: GroupCoordinatorService | None) -> Iterator[Reading]
         yield catalogue.SHARE_GROUP_COUNT.reading(
             "share-group-count", of_shares[share_state], share_state.value
         )
+
+
+def share_rebalance_readings(service: ShareGroupService | None, now_ms: float) -> Iterator[Reading]:
+    """Yield how often share groups got new epochs, and how fast."""
+    group = catalogue.SHARE_GROUP_REBALANCES
+    rebalances = ShareGroupRebalances(now_ms) if service is None else service.rebalances
+    yield group.reading("share-group-rebalance-rate", rebalances.sensor.rate_per_second(now_ms))
+    yield group.reading("share-group-rebalance-count", rebalances.count)
 
 
 def _loads(

@@ -16,6 +16,7 @@ from kvorum.node.broker.group_coordinator.group_coordinator_service import Group
 from kvorum.node.broker.group_coordinator.group_operations import GroupOperation
 from kvorum.node.broker.group_coordinator.partition_metadata_client import PartitionMetadataClient
 from kvorum.node.broker.group_coordinator.share_group_offsets import ShareGroupOffsets
+from kvorum.node.broker.group_coordinator.share_group_rebalances import ShareGroupRebalances
 from kvorum.node.broker.share_coordinator.persister import Persister
 from kvorum.node.coroutines import Promise, Task, Wait, all_of, other_work
 from kvorum.node.events.log_event import LogEvent
@@ -63,6 +64,7 @@ class ShareGroupService:
         self._runtime = runtime
         self.offsets = ShareGroupOffsets(groups, persister, partitions)
         """The offsets of groups, to be described."""
+        self.rebalances = ShareGroupRebalances(runtime.monotonic_ms())
         self._tasks: dict[int, Task[None]] = {}
         self._task_count = 0
 
@@ -83,6 +85,8 @@ class ShareGroupService:
             request.group_id,
             lambda shard, now_ms: shard.share_group_heartbeat(context, request, now_ms),
         )
+        if answer.is_rebalance:
+            self.rebalances.record(self._runtime.monotonic_ms())
         if answer.initialize is not None:
             self._begin(self._initialize(answer.initialize))
         return answer.response
