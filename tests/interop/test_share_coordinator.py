@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from contextlib import suppress
 from random import Random
 from typing import Final
 
@@ -11,6 +12,7 @@ from tests.interop.share_coordinator_driver import Driver, batches_text
 from tests.interop.share_coordinator_script import Script, random_batches
 from tests.support.kafka.java import Java
 
+from kvorum.share_coordinator.persister_state_batch import PersisterStateBatch
 from kvorum.share_coordinator.persister_state_batch_combiner import (
     DisorderedBatchError,
     combined_state_batches,
@@ -85,17 +87,30 @@ def test_each_step_gives_what_kafka_gives(java: Java, seed: int) -> None:
     assert min(kinds[one] for one in wanted) > SCRIPTS // 10, kinds
 
 
+def _combined(random: Random, span: int) -> tuple[PersisterStateBatch, ...]:
+    """Return several batches that have been combined."""
+    while True:
+        with suppress(DisorderedBatchError):
+            found = combined_state_batches((), random_batches(random, span, 40), -1)
+            if len(found) > 1:
+                return found
+
+
 def test_batches_are_combined_as_kafka_combines_them(java: Java) -> None:
     random = Random(7)
     kinds: Counter[str] = Counter()
     with line_oracle(java, ORACLE) as oracle:
         for _ in range(COMBINATIONS):
             span = random.choice((5, 30, 1000))
-            so_far = random_batches(random, span, 6)
+            so_far = tuple(random_batches(random, span, 6))
             new = random_batches(random, span, 6)
             start_offset = random.choice((-1, 0, random.randrange(span)))
+            are_combined = random.random() < 0.5
+            if are_combined:
+                so_far = _combined(random, span)
             try:
-                ours = batches_text(combined_state_batches(so_far, new, start_offset))
+                found = combined_state_batches(so_far, new, start_offset, are_combined=are_combined)
+                ours = batches_text(found)
             except DisorderedBatchError:
                 ours = "error"
             line = f"combine {start_offset} {batches_text(so_far)} {batches_text(new)}"

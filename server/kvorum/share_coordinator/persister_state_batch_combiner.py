@@ -4,8 +4,10 @@ Where batches overlap, the one with more deliveries counts, and among equal ones
 later state. Neighbours that are alike become one batch; nothing before the start offset is kept.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from kvorum.metadata.api import RequestError
@@ -14,6 +16,8 @@ from kvorum.wire.error_codes import ErrorCode
 
 NO_START_OFFSET: Final = -1
 _OFFSET_MAX: Final = (1 << 63) - 1
+_FIRST_OFFSET: Final = itemgetter(0)
+_LAST_OFFSET: Final = itemgetter(1)
 
 
 class _Priority(NamedTuple):
@@ -40,24 +44,50 @@ class DisorderedBatchError(RequestError):
 
 
 def combined_state_batches(
-    so_far: Iterable[PersisterStateBatch],
+    so_far: tuple[PersisterStateBatch, ...],
     new: Iterable[PersisterStateBatch],
     start_offset: int,
+    *,
+    are_combined: bool = False,
 ) -> tuple[PersisterStateBatch, ...]:
     """Return disjoint batches, by offset, from `start_offset` on; with -1 from the first on.
 
-    A batch that is alone is not looked at. Raises `DisorderedBatchError`.
+    A batch that is alone is not looked at. Where `so_far` is a result of several batches, so that
+    they `are_combined`, those that are far from all new ones are not looked at either. Raises
+    `DisorderedBatchError`.
     """
-    kept = [
-        batch._replace(first_offset=max(batch.first_offset, start_offset))
-        if start_offset != NO_START_OFFSET
-        else batch
-        for batch in (*so_far, *new)
-        if start_offset == NO_START_OFFSET or batch.last_offset >= start_offset
+    added = _pruned(new, start_offset)
+    if are_combined and all(batch.first_offset <= batch.last_offset for batch in added):
+        begin = bisect_left(so_far, start_offset, key=_LAST_OFFSET)
+        first = _pruned(so_far[begin : begin + 1], start_offset)
+        return _inserted((*first, *so_far[begin + 1 :]), added)
+    kept = [*_pruned(so_far, start_offset), *added]
+    return tuple(kept if len(kept) <= 1 else _swept(kept))
+
+
+def _pruned(batches: Iterable[PersisterStateBatch], start_offset: int) -> list[PersisterStateBatch]:
+    """Return what batches have from an offset on."""
+    if start_offset == NO_START_OFFSET:
+        return list(batches)
+    return [
+        batch if batch.first_offset >= start_offset else batch._replace(first_offset=start_offset)
+        for batch in batches
+        if batch.last_offset >= start_offset
     ]
-    if len(kept) <= 1:
-        return tuple(kept)
-    return tuple(_swept(kept))
+
+
+def _inserted(
+    combined: tuple[PersisterStateBatch, ...], added: list[PersisterStateBatch]
+) -> tuple[PersisterStateBatch, ...]:
+    """Combine batches with those that overlap them, or that they touch."""
+    if not added or len(combined) + len(added) == 1:
+        return (*combined, *added)
+    lowest = min(batch.first_offset for batch in added)
+    highest = max(batch.last_offset for batch in added)
+    begin = bisect_left(combined, lowest - 1, key=_LAST_OFFSET)
+    end = bisect_right(combined, highest + 1, key=_FIRST_OFFSET)
+    between = _swept([*combined[begin:end], *added])
+    return (*combined[:begin], *between, *combined[end:])
 
 
 def _swept(batches: Sequence[PersisterStateBatch]) -> list[PersisterStateBatch]:

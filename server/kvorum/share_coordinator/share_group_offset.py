@@ -19,7 +19,8 @@ class ShareGroupOffset:
 
     `delivery_complete_count` counts records from the start offset on whose delivery is complete;
     -1 is unknown. `create_timestamp_ms` is the time of the last snapshot that came of a change,
-    `write_timestamp_ms` that of the last one.
+    `write_timestamp_ms` that of the last one. Batches that `are_combined` need not all be looked
+    at again; those of a record are as it has them.
     """
 
     snapshot_epoch: int
@@ -28,6 +29,7 @@ class ShareGroupOffset:
     start_offset: int
     delivery_complete_count: int
     state_batches: tuple[PersisterStateBatch, ...] = ()
+    are_combined: bool = False
     create_timestamp_ms: int = NO_TIMESTAMP
     write_timestamp_ms: int = NO_TIMESTAMP
 
@@ -48,6 +50,7 @@ class ShareGroupOffset:
             start_offset=max(start_offset, self.start_offset),
             delivery_complete_count=delivery_complete_count,
             state_batches=tuple(state_batches),
+            are_combined=False,
         )
 
     def merged(self, change: "ShareGroupOffset") -> Self:
@@ -58,12 +61,14 @@ class ShareGroupOffset:
         leader_epoch = change.leader_epoch
         if leader_epoch == UNCHANGED_LEADER_EPOCH:
             leader_epoch = self.leader_epoch
+        batches = combined_state_batches(
+            self.state_batches, change.state_batches, start_offset, are_combined=self.are_combined
+        )
         return replace(
             self,
             leader_epoch=leader_epoch,
             start_offset=start_offset,
             delivery_complete_count=change.delivery_complete_count,
-            state_batches=combined_state_batches(
-                self.state_batches, change.state_batches, start_offset
-            ),
+            state_batches=batches,
+            are_combined=len(batches) > 1,
         )
