@@ -31,6 +31,7 @@ INSIDE = {
 """Brokers that log in at each other."""
 OF_INSIDE = "listener.name.inside.sasl.enabled.mechanisms"
 PLAIN_MAP = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
+SIMPLE_CLASS = "org.apache.kafka.coordinator.group.assignor.SimpleAssignor"
 UNIFORM_CLASS = "org.apache.kafka.coordinator.group.assignor.UniformAssignor"
 VOTERS = "1@a:9093,2@b:9093"
 
@@ -100,6 +101,10 @@ VALUES: dict[str, tuple[str | None, ...]] = {
     "group.consumer.max.assignment.interval.ms": ("999",),
     "group.consumer.regex.refresh.interval.ms": ("9999",),
     "group.share.session.timeout.ms": ("1",),
+    "group.share.assignors": (
+        *("simple, simple", "uniform", "Simple", "", SIMPLE_CLASS, f"simple,{SIMPLE_CLASS}"),
+        *(UNIFORM_CLASS, f"simple,{UNIFORM_CLASS}"),
+    ),
     "group.share.max.delivery.count.limit": ("6",),
     "group.share.delivery.count.limit": ("11",),
     "group.share.min.delivery.count.limit": ("6",),

@@ -102,8 +102,8 @@ settings classes are read from, as the tables in `kvorum.metadata.config_definit
   between semicolons, and `allow.everyone.if.no.acl.found`. Its log is Kafka's,
   `kafka.authorizer.logger`: refusals are in a node's log at the level info, permissions as well
   where `kvorum.log.level` is debug.
-- `group.consumer.assignors` has Kafka's `uniform` and `range`, by name or by class. Other classes
-  are refused: they are Java.
+- `group.consumer.assignors` has Kafka's `uniform` and `range`, and `group.share.assignors` its
+  `simple`, by name or by class. Other classes are refused: they are Java.
 - A node raises its limit of open files (`ulimit -n`) to the hard one. `max.connections` is lowered
   to what that allows, less 128 for everything else: three quarters of that on a broker, whose logs
   have the rest.

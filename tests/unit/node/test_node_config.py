@@ -547,6 +547,19 @@ def test_assignors_are_read_by_name_and_by_kafkas_class() -> None:
     assert settings.migration_policy is MigrationPolicy.UPGRADE
 
 
+@pytest.mark.parametrize("word", ["simple", f"{KAFKAS_ASSIGNORS}.SimpleAssignor"])
+def test_share_groups_have_kafkas_assignor(word: str) -> None:
+    NodeConfig.from_properties(properties.BOTH | {"group.share.assignors": word})
+    assert known_but_unused({"group.share.assignors"}) == ()
+
+
+def test_an_assignor_of_share_groups_in_java_is_refused_where_it_has_to_serve() -> None:
+    texts = properties.BOTH | {"group.share.assignors": "com.example.Mine"}
+    with pytest.raises(ConfigError, match=r"assignors has com\.example\.Mine, but kvorum runs no"):
+        NodeConfig.from_properties(texts)
+    NodeConfig.from_properties(texts, must_be_servable=False)
+
+
 def test_an_assignor_in_java_is_refused_where_it_has_to_serve() -> None:
     texts = {"group.consumer.assignors": "range,com.example.Mine"}
     with pytest.raises(ConfigError, match=r"assignors has com\.example\.Mine, but kvorum runs no"):

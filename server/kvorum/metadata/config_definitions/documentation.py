@@ -159,9 +159,9 @@ _BROKER = {
     "group.share.assignment.interval.ms": (
         "Time between two assignments of a share group, unless the group says otherwise."
     ),
+    "group.share.assignors": "Assignor of share groups, simple.",
     "group.share.delivery.count.limit": (
-        "Deliveries of a record to a share group before it is archived, unless the group says "
-        "otherwise."
+        "Most deliveries of a record of a share partition, unless the group says otherwise."
     ),
     "group.share.heartbeat.interval.ms": (
         "Time between two heartbeats of a member, unless the group says otherwise."
@@ -171,30 +171,30 @@ _BROKER = {
         "commit."
     ),
     "group.share.max.assignment.interval.ms": "Longest assignment interval of a share group's own.",
-    "group.share.max.delivery.count.limit": "Largest delivery limit of a share group's own.",
+    "group.share.max.delivery.count.limit": "Highest limit of deliveries of a share group's own.",
     "group.share.max.heartbeat.interval.ms": "Longest heartbeat interval of a share group's own.",
     "group.share.max.partition.max.record.locks": (
-        "Largest limit of records in flight of a share group's own."
+        "Highest limit of records in flight of a share group's own."
     ),
     "group.share.max.record.lock.duration.ms": "Longest record lock of a share group's own.",
     "group.share.max.session.timeout.ms": "Longest session of a share group's own.",
-    "group.share.max.share.sessions": "Most share sessions of a broker.",
+    "group.share.max.share.sessions": "Most share sessions that the broker has at once.",
     "group.share.max.size": "Most members of a share group.",
     "group.share.min.assignment.interval.ms": (
         "Shortest assignment interval of a share group's own."
     ),
-    "group.share.min.delivery.count.limit": "Smallest delivery limit of a share group's own.",
+    "group.share.min.delivery.count.limit": "Lowest limit of deliveries of a share group's own.",
     "group.share.min.heartbeat.interval.ms": "Shortest heartbeat interval of a share group's own.",
     "group.share.min.partition.max.record.locks": (
-        "Smallest limit of records in flight of a share group's own."
+        "Lowest limit of records in flight of a share group's own."
     ),
     "group.share.min.record.lock.duration.ms": "Shortest record lock of a share group's own.",
     "group.share.min.session.timeout.ms": "Shortest session of a share group's own.",
     "group.share.partition.max.record.locks": (
-        "Most records in flight of a share partition, unless the group says otherwise."
+        "Most records of a share partition in flight, unless the group says otherwise."
     ),
     "group.share.record.lock.duration.ms": (
-        "Time for which a member has what it acquires, unless the group says otherwise."
+        "How long a record in flight is locked for its member, unless the group says otherwise."
     ),
     "group.share.session.timeout.ms": (
         "Session of a member of a share group, unless the group says otherwise."

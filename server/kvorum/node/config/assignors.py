@@ -1,4 +1,4 @@
-"""The checks of the assignors of consumer groups that a node is configured to have."""
+"""The checks of the assignors of groups that a node is configured to have."""
 
 from typing import Final
 
@@ -8,10 +8,21 @@ from kvorum.node.config.errors import config_errors, require
 from kvorum.node.config.values import NodeValues
 
 _ASSIGNORS: Final = "group.consumer.assignors"
+SHARE_ASSIGNORS: Final = "group.share.assignors"
+"""The one assignor of all share groups: Kafka's, or a class of Java."""
+_SIMPLE: Final = ("simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssignor")
+_SHARE_ASSIGNOR_TYPE: Final = (
+    "org.apache.kafka.coordinator.group.api.assignor.ShareGroupPartitionAssignor"
+)
 
 
 def check_assignors(values: NodeValues) -> None:
     """Raise ConfigError for assignors that Kafka refuses; classes of Java may be among them."""
+    _check_consumer_assignors(values)
+    _check_share_assignors(values)
+
+
+def _check_consumer_assignors(values: NodeValues) -> None:
     found: set[str] = set()
     for word in values.words(_ASSIGNORS):
         is_class = "." in word
@@ -28,6 +39,23 @@ def check_assignors(values: NodeValues) -> None:
         found.add(name)
 
 
+def _check_share_assignors(values: NodeValues) -> None:
+    words = values.words(SHARE_ASSIGNORS)
+    for word in words:
+        with config_errors():
+            if word in _SIMPLE:
+                continue
+            if "." not in word:
+                raise invalid_value(SHARE_ASSIGNORS, word, "Class cannot be found")
+            if word in ASSIGNOR_NAMES:
+                reason = f"Class is not an instance of {_SHARE_ASSIGNOR_TYPE}"
+                raise invalid_value(SHARE_ASSIGNORS, word, reason)
+    require(
+        len(words) == 1,
+        f"{SHARE_ASSIGNORS} must contain exactly one assignor, but found {len(words)}",
+    )
+
+
 def check_assignors_can_be_served(values: NodeValues) -> None:
     """Refuse assignors that are classes of Java: raises ConfigError."""
     for word in values.words(_ASSIGNORS):
@@ -35,4 +63,10 @@ def check_assignors_can_be_served(values: NodeValues) -> None:
             word in ASSIGNOR_NAMES,
             f"{_ASSIGNORS} has {word}, but kvorum runs no classes of Java; its assignors are "
             "Kafka's uniform and range",
+        )
+    for word in values.words(SHARE_ASSIGNORS):
+        require(
+            word in _SIMPLE,
+            f"{SHARE_ASSIGNORS} has {word}, but kvorum runs no classes of Java; its assignor is "
+            "Kafka's simple",
         )

@@ -11,6 +11,7 @@ from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.config_definitions import broker_definition, keys_of
 from kvorum.metadata.config_definitions.synonym_rows import TOPIC_SYNONYMS
 from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
+from kvorum.node.config.assignors import SHARE_ASSIGNORS
 from kvorum.node.config.listener_sasl import CALLBACK_HANDLER, JAAS_CONFIG, MechanismsBetweenNodes
 from kvorum.node.config.listeners import ListenerKeys
 from kvorum.node.config.node_config import NodeConfig
@@ -59,7 +60,7 @@ SETTINGS: Final[tuple[type, ...]] = (
 """The settings classes that are read from a node's keys; those of their fields are too."""
 KEYS_IN_USE: Final = (
     frozenset[str]().union(*map(keys_of, SETTINGS))
-    | {VERIFICATION_KEY}
+    | {VERIFICATION_KEY, SHARE_ASSIGNORS}
     | {name for key in TOPIC_KEYS_IN_USE for name, _ in TOPIC_SYNONYMS.get(key, ())}
 )
 """The keys whose value changes the behaviour or the responses of a node."""
