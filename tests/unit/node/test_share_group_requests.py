@@ -128,7 +128,7 @@ ALL_REQUESTS: Final = (
 
 
 @pytest.mark.parametrize(("body", "text"), ALL_REQUESTS)
-async def test_no_client_is_served_without_the_feature(
+async def test_share_groups_are_refused_without_the_feature(
     node: Asked, body: Message, text: str | None
 ) -> None:
     node.level = 0

@@ -1,4 +1,4 @@
-"""How often heartbeats give share groups a new epoch (GroupCoordinatorMetrics)."""
+"""The rebalances of share groups that members cause by heartbeats (GroupCoordinatorMetrics)."""
 
 from kvorum.node.metrics.sensors import WindowedSensor
 
