@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from tests.interop.share_coordinator_script import random_batches
 from tests.support.raw_client import RawClient
 
+from kvorum.coordinator.share_partition_key import SharePartitionKey
 from kvorum.share_coordinator.share_state_rpc import (
     DELETE,
     INITIALIZE,
@@ -19,7 +20,10 @@ from kvorum.share_coordinator.share_state_rpc import (
 from kvorum.wire.messages.delete_share_group_state import DeleteShareGroupStateRequest
 from kvorum.wire.messages.initialize_share_group_state import InitializeShareGroupStateRequest
 from kvorum.wire.messages.read_share_group_state import ReadShareGroupStateRequest
-from kvorum.wire.messages.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
+from kvorum.wire.messages.read_share_group_state_summary import (
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+)
 from kvorum.wire.messages.write_share_group_state import WriteShareGroupStateRequest
 
 TOPICS: Final[Mapping[str, int]] = {"one": 2, "two": 1}
@@ -76,6 +80,20 @@ def fields_of(struct: Any) -> dict[str, Any]:
         for name in struct.__slots__
         for value in (getattr(struct, name),)
     }
+
+
+def done_up_to(client: RawClient, share: SharePartitionKey) -> int:
+    """Return the offset before which everything is done with, where nothing after it is.
+
+    What is done with moves the start with the next write only.
+    """
+    part = ReadShareGroupStateSummaryRequest.PartitionData(share.partition)
+    topic = ReadShareGroupStateSummaryRequest.ReadStateSummaryData(share.topic_id, [part])
+    request = ReadShareGroupStateSummaryRequest(share.group_id, [topic])
+    (answered,) = client.ask(request, ReadShareGroupStateSummaryResponse, 1).results
+    (state,) = answered.partitions
+    end: int = state.start_offset + state.delivery_complete_count
+    return end
 
 
 class Script:

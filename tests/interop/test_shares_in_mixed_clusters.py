@@ -14,16 +14,13 @@ from tests.interop.asked_broker import serves_share
 from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults, kind_of_controllers
 from tests.interop.clients.confluent import read_to_end, send
 from tests.interop.clients.java_share import JavaShareMember
+from tests.interop.share_state_script import done_up_to
 from tests.support.kafka.java import Java
 from tests.support.raw_client import RawClient
 from tests.support.topics import topic_id
 from tests.support.waiting import wait_for
 
 from kvorum.coordinator.share_partition_key import SharePartitionKey
-from kvorum.wire.messages.read_share_group_state_summary import (
-    ReadShareGroupStateSummaryRequest,
-    ReadShareGroupStateSummaryResponse,
-)
 
 REAL, OURS = 11, 12
 LED_BY: Final = {REAL: "led-by-real", OURS: "led-by-ours"}
@@ -52,19 +49,6 @@ def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
         yield made
         assert faults(made.brokers[OURS]) == []
         assert not re.search(r"IllegalState|Received fatal error", made.brokers[REAL].log_text)
-
-
-def done_up_to(client: RawClient, share: SharePartitionKey) -> int:
-    """Return the offset before which everything is done with, where nothing after it is.
-
-    What is done with moves the start with the next write only.
-    """
-    part = ReadShareGroupStateSummaryRequest.PartitionData(share.partition)
-    topic = ReadShareGroupStateSummaryRequest.ReadStateSummaryData(share.topic_id, [part])
-    request = ReadShareGroupStateSummaryRequest(share.group_id, [topic])
-    (answered,) = client.ask(request, ReadShareGroupStateSummaryResponse, 1).results
-    (state,) = answered.partitions
-    return state.start_offset + state.delivery_complete_count
 
 
 @pytest.mark.slow
