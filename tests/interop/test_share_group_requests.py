@@ -142,7 +142,7 @@ REFUSED: Final = (
     heartbeat(3),
     described("", "absent"),
     offsets(1, group_id="absent"),
-    offsets(0, ("one", [0, 7]), ("absent", [1]), group_id="absent"),
+    offsets(0, ("one", [0]), ("absent", [1]), group_id="absent"),
     altered(group_id=""),
     deleted("one", group_id=""),
     deleted("one", group_id="absent"),
