@@ -21,6 +21,11 @@ from tests.support.topics import topic_id
 from tests.support.waiting import wait_for
 
 from kvorum.coordinator.share_partition_key import SharePartitionKey
+from kvorum.wire.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+)
 
 REAL, OURS = 11, 12
 LED_BY: Final = {REAL: "led-by-real", OURS: "led-by-ours"}
@@ -49,6 +54,13 @@ def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
         yield made
         assert faults(made.brokers[OURS]) == []
         assert not re.search(r"IllegalState|Received fatal error", made.brokers[REAL].log_text)
+
+
+def lags(client: RawClient, group: str) -> dict[str, list[int]]:
+    """Return how many records of each partition a group has not had, by topic."""
+    request = DescribeShareGroupOffsetsRequest([DescribeShareGroupOffsetsRequestGroup(group, None)])
+    (found,) = client.ask(request, DescribeShareGroupOffsetsResponse, 1).groups
+    return {topic.topic_name: [one.lag for one in topic.partitions] for topic in found.topics}
 
 
 @pytest.mark.slow
@@ -86,3 +98,6 @@ def test_a_leader_has_its_state_kept_by_the_other_kind(
             otherwise=lambda: (done_up_to(client, share), end),
         )
         assert member.problems == []
+    send(cluster.servers, topic, [{"value": value.encode()} for value in values])
+    with RawClient(cluster.brokers[groups].address) as client:
+        assert lags(client, group) == {topic: [COUNT]}
