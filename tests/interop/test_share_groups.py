@@ -67,7 +67,7 @@ def prepare(servers: str, name: str, values: list[str]) -> None:
 
 
 def wait_until_delivered(values: list[str], *members: JavaShareMember) -> None:
-    """Wait until members have got each value, whoever it is."""
+    """Wait until members have got each value."""
 
     def delivered() -> list[str]:
         return [value for member in members for value in member.values]
