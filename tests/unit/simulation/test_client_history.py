@@ -156,7 +156,7 @@ def lost_write() -> ClientHistory:
 def check(history: ClientHistory, settings: ClusterSettings) -> Checks:
     checks = Checks()
     checks.include([HISTORY_IS_SOUND])
-    history_check.check(history_check.written(history, settings, ()), checks)
+    history_check.check(history_check.written(history, settings, (), transactions_end=True), checks)
     return checks
 
 
@@ -175,14 +175,30 @@ def test_the_deletion_of_a_producers_records_excludes_duplicates() -> None:
     """After a start its broker does not know it, and appends what it sends again."""
     for is_compacted in (False, True):
         settings = settings_of(deletes_records=True, is_compacted=is_compacted)
-        assert Anomaly.DUPLICATE in history_check.excluded_anomalies(settings)
+        assert Anomaly.DUPLICATE in excluded(settings)
 
 
 def test_compaction_and_the_loss_of_markers_exclude_more() -> None:
-    gone = history_check.excluded_anomalies(settings_of(is_compacted=True))
-    kept = history_check.excluded_anomalies(
-        settings_of(is_compacted=True, delete_retention_ms=86_400_000)
-    )
+    gone = excluded(settings_of(is_compacted=True))
+    kept = excluded(settings_of(is_compacted=True, delete_retention_ms=86_400_000))
     assert Anomaly.POLL_SKIP in kept
     assert Anomaly.DUPLICATE not in gone
     assert gone - kept == {Anomaly.G1A}
+
+
+def test_records_behind_a_transaction_without_a_coordinator_may_stay_unseen() -> None:
+    """Only consumers of committed records wait for its end."""
+    committed, all_records = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
+    assert excluded(settings_of(), committed, transactions_end=False) == {Anomaly.UNSEEN}
+    assert not excluded(settings_of(), all_records, transactions_end=False)
+    assert not excluded(settings_of(), committed)
+
+
+def excluded(
+    settings: ClusterSettings,
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    *,
+    transactions_end: bool = True,
+) -> frozenset[Anomaly]:
+    """Return the anomalies that are legal in a world."""
+    return history_check.excluded_anomalies(settings, isolation, transactions_end=transactions_end)

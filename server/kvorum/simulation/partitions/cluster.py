@@ -189,16 +189,12 @@ class Cluster:
     def check_end(self) -> None:
         """Check that clients have come to an end, and that all replicas have the same."""
         self._idle.check_end()
-        waiting = {
-            index for index, one in self._registrations.items() if waits_for_an_operator(one)
-        }
+        waiting = self._waiting_for_an_operator()
         ledger = self.ledger
         counts = ledger.counts
         counts["waits for an operator"] += len(waiting)
         self._applications.check_end(self.brokers, waiting)
-        topics = {self._around.places.partition(index)[0] for index in waiting}
-        # Without their coordinator transactions do not end.
-        have_ended = TRANSACTIONS_ID not in topics
+        have_ended = self._transactions_end()
         for index, partition in self._registrations.items():
             if index not in waiting:
                 self._check_partition(index, partition)
@@ -230,7 +226,22 @@ class Cluster:
 
     def histories(self) -> tuple[WrittenHistory, ...]:
         """Return the history of the consumers of each isolation level."""
-        return history_check.written(self.history, self.settings, self.left_out)
+        return history_check.written(
+            self.history,
+            self.settings,
+            self.left_out,
+            transactions_end=self._transactions_end(),
+        )
+
+    def _waiting_for_an_operator(self) -> set[int]:
+        """Return the partitions that no broker may lead without an operator's word."""
+        registrations = self._registrations.items()
+        return {index for index, one in registrations if waits_for_an_operator(one)}
+
+    def _transactions_end(self) -> bool:
+        """Return whether every transaction has a coordinator, without which it stays open."""
+        topics = map(self._around.places.partition, self._waiting_for_an_operator())
+        return all(topic_id != TRANSACTIONS_ID for topic_id, _ in topics)
 
     def _check_partition(self, index: int, partition: PartitionRegistration) -> None:
         ledger = self.ledger

@@ -38,16 +38,38 @@ class WrittenHistory(NamedTuple):
 
 
 def written(
-    history: ClientHistory, settings: ClusterSettings, left_out: Collection[int]
+    history: ClientHistory,
+    settings: ClusterSettings,
+    left_out: Collection[int],
+    *,
+    transactions_end: bool,
 ) -> tuple[WrittenHistory, ...]:
     """Return the history of each isolation level."""
     return tuple(
-        WrittenHistory(isolation, history.lines(isolation, left_out), excluded_anomalies(settings))
+        WrittenHistory(
+            isolation,
+            history.lines(isolation, left_out),
+            excluded_anomalies(settings, isolation, transactions_end=transactions_end),
+        )
         for isolation in IsolationLevel
     )
 
 
-def excluded_anomalies(settings: ClusterSettings) -> frozenset[Anomaly]:
+def excluded_anomalies(
+    settings: ClusterSettings, isolation: IsolationLevel, *, transactions_end: bool
+) -> frozenset[Anomaly]:
+    """Return the anomalies that are legal in a world.
+
+    Its records may not stay; and where transactions stay open, for want of their coordinator,
+    consumers of committed records see nothing from the first one on.
+    """
+    excluded = _of_records(settings)
+    if isolation is IsolationLevel.READ_COMMITTED and not transactions_end:
+        excluded |= {Anomaly.UNSEEN}
+    return excluded
+
+
+def _of_records(settings: ClusterSettings) -> frozenset[Anomaly]:
     """Return the anomalies that are legal in a world because its records do not stay."""
     excluded = _DELETED if settings.deletes_records else frozenset[Anomaly]()
     if settings.is_compacted:
