@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -51,7 +52,7 @@ def nodes(both_nodes: BothNodes, kafka_tools: ToolRunner) -> Iterator[tuple[str,
                 stdin="".join(f"{line}\n" for line in LINES),
             )
             assert consume(servers, kafka_tools).stdout.splitlines() == LINES
-            wait_for(lambda servers=servers: is_empty(servers), "the member has left")
+            wait_for(partial(is_empty, servers), "the member has left")
         yield real.address, ours.address
 
 
