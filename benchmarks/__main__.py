@@ -36,6 +36,12 @@ def group_rows(arguments: argparse.Namespace) -> list[Row]:
     return group_members.rows(arguments.divisor)
 
 
+def share_rows(arguments: argparse.Namespace) -> list[Row]:
+    from benchmarks import share_members  # noqa: PLC0415 - as above
+
+    return share_members.rows(arguments.divisor)
+
+
 def security_rows(arguments: argparse.Namespace) -> list[Row]:
     from benchmarks import security  # noqa: PLC0415 - as above
 
@@ -81,6 +87,7 @@ MEASURED: Mapping[str, Callable[[argparse.Namespace], list[Row]]] = {
     "transactions": transaction_rows,
     "security": security_rows,
     "groups": group_rows,
+    "shares": share_rows,
     "dump-log": lambda arguments: dump_log.rows(records=arguments.dumped_records),
     "spark": spark_rows,
     "spark-cluster": spark_cluster_rows,
@@ -120,7 +127,7 @@ def arguments_of_run() -> argparse.Namespace:
         "--divisor",
         type=int,
         default=1,
-        help="data, transactions, security, groups: divide what is many (default: 1)",
+        help="data, transactions, security, groups, shares: divide what is many (default: 1)",
     )
     add("--dumped-records", type=int, default=10_000_000, help="dump-log: default 10,000,000")
     add("--metadata-records", type=int, default=500_000, help="spark: default 500,000")
