@@ -132,7 +132,8 @@ class DelayedShareFetch:
     def _release_fetch_locks(self, *, is_told: bool = True) -> None:
         """Let others acquire from the share partitions, and have them look unless nothing came."""
         now_ms = self._runtime.monotonic_ms()
-        released, self._acquirable = self._acquirable, []
+        released = self._acquirable
+        self._acquirable = []
         for one in released:
             one.led.state.release_fetch_lock(now_ms)
         if is_told:
