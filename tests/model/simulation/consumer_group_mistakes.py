@@ -89,7 +89,7 @@ CONSUMER_GROUP_MISTAKES: Final = (
         36,
         edited(
             Edit(
-                within="ConsumerGroup.request_metadata_refresh",
+                within="ModernGroup.request_metadata_refresh",
                 old="self.set_metadata_deadline(0, 0)",
             )
         ),
