@@ -86,6 +86,7 @@ def _draw_brokers(seed: int) -> Makeup:
         linger=random_for(seed, "append linger"),
         coordinated=random_for(seed, "coordinated transactions"),
         consumer_group=random_for(seed, "KIP-848"),
+        share_group=random_for(seed, "share coordinators"),
     )
     planned = _draw_hasty_options(random_for(seed, "options"), settings.brokers)
     controller_ids = range(1, planned.voter_count + planned.spare_count + 1)

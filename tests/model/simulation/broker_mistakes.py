@@ -16,6 +16,7 @@ from tests.model.simulation.log_mistakes import LOG_MISTAKES
 from tests.model.simulation.login_mistakes import LOGIN_MISTAKES
 from tests.model.simulation.mistake import Mistake, edited, in_place_of
 from tests.model.simulation.replication_mistakes import REPLICATION_MISTAKES
+from tests.model.simulation.share_mistakes import SHARE_MISTAKES
 from tests.model.simulation.stored_transaction_mistakes import STORED_TRANSACTION_MISTAKES
 from tests.model.simulation.transaction_mistakes import TRANSACTION_MISTAKES
 
@@ -242,6 +243,7 @@ MISTAKES: Final = (
     *LOGIN_MISTAKES,
     *GROUP_MISTAKES,
     *CONSUMER_GROUP_MISTAKES,
+    *SHARE_MISTAKES,
     *HANDLER_MISTAKES,
     *STORED_TRANSACTION_MISTAKES,
     *TRANSACTION_MISTAKES,

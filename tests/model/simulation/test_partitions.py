@@ -22,9 +22,10 @@ from kvorum.simulation.run import SeedResult, run_seed
 FIXED_SEEDS = range(9, 15)
 FRESH_SEEDS = 12
 OTHER_SEEDS = range(1, 60)
-WITH_ALL_CHECKS = (4, 13, 15, 26, 28, 34)
+WITH_ALL_CHECKS = (4, 13, 15, 26, 28, 34, 68)
 """Worlds with and without compaction, with static members that are refused, with fetch sessions,
-with a topic that is deleted, with clients that log in, with a consumer group."""
+with a topic that is deleted, with clients that log in, with a consumer group, with a share
+group."""
 
 
 def run_brokers(seed: int) -> SeedResult:
@@ -56,11 +57,12 @@ def test_a_fresh_world_loses_nothing(number: int) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("seed", [5, 9, 26, 91])
+@pytest.mark.parametrize("seed", [5, 9, 26, 68, 91])
 def test_a_world_repeats_itself_in_another_process(seed: int, tmp_path: Path) -> None:
     """Strings hash differently there, so an order that hangs on a map or a set would show.
 
-    In world 9 brokers coordinate transactions, in world 26 there is a consumer group.
+    In world 9 brokers coordinate transactions, in world 26 there is a consumer group, in world 68 a
+    share group.
     """
     trace = tmp_path / "trace"
     assert main(["simulate", "--only", "brokers", f"--seed={seed}", f"--trace={trace}"]) == 0

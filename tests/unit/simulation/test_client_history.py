@@ -47,6 +47,7 @@ def settings_of(
         linger=random_for(1, "linger"),
         coordinated=random_for(1, "coordinated"),
         consumer_group=random_for(1, "consumer group"),
+        share_group=random_for(1, "share group"),
     )
     return replace(
         drawn,

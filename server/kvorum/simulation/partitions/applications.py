@@ -21,6 +21,7 @@ from kvorum.simulation.partitions.settings import (
     HAS_SHORT_LIVED_TOPIC,
     OFFSETS_ID,
 )
+from kvorum.simulation.partitions.share_group_members import ShareGroupMembers
 from kvorum.simulation.partitions.short_lived_topic import ShortLivedTopic
 from kvorum.simulation.partitions.transactional_applications import TransactionalApplications
 from kvorum.simulation.partitions.transactions import (
@@ -72,6 +73,8 @@ class Applications:
         self._consumers_group = (
             None if consumer_group is None else ConsumerGroupMembers(around, consumer_group)
         )
+        share_group = around.settings.groups.share
+        self._sharers = None if share_group is None else ShareGroupMembers(around, share_group)
         logins = around.logins
         self._users = None if logins is None else LoggedInApplications(around, logins)
 
@@ -136,12 +139,9 @@ class Applications:
             every(40, member.step)
         if self._short_lived_topic is not None:
             every(30, self._short_lived_topic.step)
-        if self._coordinated is not None:
-            self._coordinated.begin()
-        if self._consumers_group is not None:
-            self._consumers_group.begin()
-        if self._users is not None:
-            self._users.begin()
+        for others in (self._coordinated, self._consumers_group, self._sharers, self._users):
+            if others is not None:
+                others.begin()
         every(1_000, self._group_members.step)
 
     def check_end(self, brokers: Mapping[int, Broker], waiting: Collection[int]) -> None:
@@ -160,6 +160,8 @@ class Applications:
                 )
         if around.places.number(OFFSETS_ID, 0) not in waiting:
             self._check_groups(brokers)
+            if self._sharers is not None:
+                self._sharers.check_end(brokers, waiting)
 
     def _check_groups(self, brokers: Mapping[int, Broker]) -> None:
         checks = self._around.checks

@@ -15,6 +15,7 @@ from kvorum.broker.quota.replication_quota_manager import (
     new_replication_quota_managers,
 )
 from kvorum.broker.topic_log_configs import TopicConfigs
+from kvorum.coordinator.share_partition_key import SharePartitionKey
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.metadata.features import supported_features
 from kvorum.metadata.image import MetadataImage
@@ -26,21 +27,26 @@ from kvorum.node.broker.replica_alter_log_dirs import MoveSettings, ReplicaAlter
 from kvorum.node.broker.replica_fetchers import ReplicaFetcherManager
 from kvorum.node.broker.replica_manager import LogDirFailureHandler, ReplicaManager
 from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.config import NodeConfig
 from kvorum.node.config.settings import CleanerSettings, LogSettings
 from kvorum.node.coroutines import Task
 from kvorum.node.directories import common_epoch
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.outbound.client_connection import ConnectionLostError
+from kvorum.node.serving.disconnect_listeners import DisconnectListeners
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import HandlerResponse
+from kvorum.share_coordinator.share_group_offset import ShareGroupOffset
 from kvorum.simulation.disk import MountedDisk
 from kvorum.simulation.network import OnReply, Serve
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.partitions.broker_coordination import BrokerCoordination
 from kvorum.simulation.partitions.broker_machine import BrokerMachine
+from kvorum.simulation.partitions.broker_shares import BrokerShares
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.disk_threads import SimulatedDiskThreads
 from kvorum.simulation.partitions.ledger import Replica
+from kvorum.simulation.partitions.open_connection import OpenConnection
 from kvorum.simulation.partitions.outbound import SimulatedControllerChannel, SimulatedLeader
 from kvorum.simulation.partitions.replica_watch import ReplicaWatch
 from kvorum.simulation.partitions.request_watch import RequestWatch
@@ -61,6 +67,8 @@ from kvorum.simulation.partitions.settings import (
     ROOTS,
     directory_id,
 )
+from kvorum.simulation.partitions.share_group_settings import SHARE_GROUP
+from kvorum.simulation.partitions.share_watch import ShareWatch
 from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_directory_files import LogDirectoryFiles
@@ -130,6 +138,8 @@ class BrokerSession:
             on_failure=on_failure,
         )
         self._coordination: BrokerCoordination | None = None
+        self._shares: BrokerShares | None = None
+        self._share_watch: ShareWatch | None = None
         self._logins: SaslListener | None = None
         self._make_replicas()
         shutdowns = [read_clean_shutdown(*place) for place in zip(ROOTS, disks, strict=True)]
@@ -237,6 +247,7 @@ class BrokerSession:
                 channel=self._channel,
                 handle=self._answer_own,
             )
+        self._make_shares(config)
         services = broker_services(
             config,
             around,
@@ -247,13 +258,39 @@ class BrokerSession:
             groups=self._groups,
             coordination=self._coordination,
         )
-        watch = RequestWatch(self._groups, self.replicas, around, self._machine)
+        if self._shares is not None:
+            services = self._shares.added_to(services)
+        watch = RequestWatch(self._groups, self.replicas, around, self._machine, self._share_watch)
         self._served = ServedRequests(services, around, self._machine.guard, watch)
         if logins is not None:
             process = self._machine.node.process
             assert process is not None
             applied = AppliedMetadata(broker.image, lambda: self._applied - 1, process.client)
             self._logins = SaslListener(services, around, logins, self._served, applied)
+
+    def _make_shares(self, config: NodeConfig) -> None:
+        """Make what serves the share group, and watches over it, in a world with one."""
+        broker = self._broker
+        around = self._around
+        if around.settings.groups.share is None:
+            return
+        self._shares = BrokerShares(
+            config.listeners.inter_broker_name,
+            broker,
+            around,
+            self._machine,
+            replicas=self.replicas,
+            publisher=self._publisher,
+            groups=self._groups,
+            handle=self._answer_own,
+        )
+        self._share_watch = ShareWatch(
+            around.share_groups[SHARE_GROUP],
+            self._shares.partitions,
+            broker,
+            around.checks,
+            incarnation=self._machine.node.start_count,
+        )
 
     async def _answer_own(self, request: IncomingRequest[Message]) -> HandlerResponse:
         return await self._served.answer_own(request)
@@ -280,10 +317,16 @@ class BrokerSession:
         """Do everything that a broker does again and again."""
         every, random = self._machine.every, self._around.random
         write_back_ms = self._around.settings.write_back_ms
-        self._machine.after_turn = self._watch.look
+        self._machine.after_turn = self._look
         every(lambda: random.uniform(1, 25), self._read_metadata)
         every(lambda: PUMP_MS, self._pump)
         every(lambda: random.uniform(*write_back_ms), self._write_back)
+
+    def _look(self) -> None:
+        """Take note of what a turn has changed."""
+        self._watch.look()
+        if self._share_watch is not None:
+            self._share_watch.look()
 
     def _write_back(self) -> None:
         """Make every log durable, as the operating system does in time."""
@@ -309,12 +352,16 @@ class BrokerSession:
         shards = self._coordination.service.runtime.active_shards()
         return [one for shard in shards for one in shard.ids.all_committed()]
 
-    def handle(self, frame: bytes, reply: OnReply) -> None:
+    def share_state(self, key: SharePartitionKey) -> ShareGroupOffset | None:
+        """Return the state of a share partition, if this broker coordinates it."""
+        return None if self._shares is None else self._shares.state(key)
+
+    def handle(self, frame: bytes, reply: OnReply, disconnect: DisconnectListeners | None) -> None:
         """Answer a request of another broker or a client; the connection breaks without logs."""
         if not self.is_serving:
             reply(ConnectionLostError(f"broker {self._id} is not serving yet"))
             return
-        self._served.handle(frame, reply)
+        self._served.handle(frame, reply, disconnect)
 
     def connect(self) -> Serve:
         """Return what takes the frames of a new connection to the listener with SASL."""
@@ -518,11 +565,24 @@ class Broker:
         """Return the transactional ids that the broker coordinates, as they are committed."""
         return [] if self._session is None else self._session.coordinated_transactions()
 
-    def receive(self, frame: bytes, reply: OnReply) -> None:
+    def share_state(self, key: SharePartitionKey) -> ShareGroupOffset | None:
+        """Return the state of a share partition, if the broker coordinates it."""
+        return None if self._session is None else self._session.share_state(key)
+
+    def receive(
+        self, frame: bytes, reply: OnReply, connection: OpenConnection | None = None
+    ) -> None:
         """Handle the frame of a request of another broker or a client."""
         session = self._session
-        if self.is_up and session is not None:
-            self.machine.guard(lambda: session.handle(frame, reply))()
+        is_open = connection is None or connection.incarnation == self.incarnation
+        if self.is_up and session is not None and is_open:
+            disconnect = None if connection is None else connection.disconnect
+            self.machine.guard(lambda: session.handle(frame, reply, disconnect))()
+
+    def end_connection(self, connection: OpenConnection) -> None:
+        """Have the process of a connection act upon its end, if it still runs."""
+        if self.is_up and connection.incarnation == self.incarnation:
+            self.machine.guard(connection.disconnect.on_disconnect)()
 
     def connect(self) -> Serve:
         """Return what takes the frames of a new connection, whose client logs in."""

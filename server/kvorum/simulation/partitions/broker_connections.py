@@ -11,6 +11,8 @@ from kvorum.simulation.partitions.broker_machine import BrokerMachine
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.requests import OnAnswer, answer
 from kvorum.transactions.transaction_metadata import EPOCH_OF_EACH_TRANSACTION
+from kvorum.wire.messages.initialize_share_group_state import InitializeShareGroupStateRequest
+from kvorum.wire.messages.write_share_group_state import WriteShareGroupStateRequest
 from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 from kvorum.wire.primitives import Message
 
@@ -51,8 +53,9 @@ class SimulatedConnection:
     """A connection to a broker.
 
     A request is handled once, and not after its connection was given up: in Kafka as here, a late
-    marker of a transaction without an epoch of its own would end the next one. Others may be late,
-    and come twice. The end of a process gives nothing up: the next coordinator has another epoch.
+    marker of a transaction without an epoch of its own would end the next one, and a late state of
+    a share partition would take the place of those after it. Others may be late, and come twice.
+    The end of a process gives nothing up: the next coordinator has another epoch.
     """
 
     def __init__(
@@ -108,6 +111,8 @@ class SimulatedConnection:
 
 def _may_be_late(message: Message) -> bool:
     """Return whether a request does no harm after its connection was given up."""
+    if isinstance(message, InitializeShareGroupStateRequest | WriteShareGroupStateRequest):
+        return False
     if not isinstance(message, WriteTxnMarkersRequest):
         return True
     return all(one.transaction_version >= EPOCH_OF_EACH_TRANSACTION for one in message.markers)

@@ -14,8 +14,10 @@ from kvorum.simulation.partitions.consumer_group_ledger import ConsumerGroupLedg
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.ledger import PartitionLedger
 from kvorum.simulation.partitions.login_book import LoginBook
+from kvorum.simulation.partitions.open_connection import OpenConnection
 from kvorum.simulation.partitions.places import Places
 from kvorum.simulation.partitions.settings import ClusterSettings
+from kvorum.simulation.partitions.share_group_ledger import ShareGroupLedger
 from kvorum.simulation.properties.catalogue import Checks
 from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.requests import OnAnswer, Requests
@@ -43,8 +45,17 @@ class Server(Protocol):
         """The metadata that the broker knows."""
         ...
 
-    def receive(self, frame: bytes, reply: OnReply) -> None:
-        """Handle the frame of a request; there may be no answer."""
+    def receive(
+        self, frame: bytes, reply: OnReply, connection: OpenConnection | None = None
+    ) -> None:
+        """Handle the frame of a request; there may be no answer.
+
+        Without a `connection` the request has one of its own, whose end nobody acts upon.
+        """
+        ...
+
+    def end_connection(self, connection: OpenConnection) -> None:
+        """Have the process of a connection act upon its end, if it still runs."""
         ...
 
     def connect(self) -> Serve:
@@ -77,6 +88,7 @@ class BrokerSurroundings:
     servers: Mapping[int, Server]
     groups: dict[str, GroupLedger]
     consumer_groups: dict[str, ConsumerGroupLedger]
+    share_groups: dict[str, ShareGroupLedger]
     releases: Random | None
     logins: LoginBook | None
     on_expansion: Callable[[int, int], float]

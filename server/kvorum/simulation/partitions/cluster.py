@@ -45,6 +45,10 @@ from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
 from kvorum.wire.primitives import Message
 
 MOVE_TRANSACTIONS_MS: Final = 900
+MOVE_SHARES_MS: Final = 1_500
+MOVE_GROUPS_MS: Final = 350
+MOVE_GROUPS_OF_SHARES_MS: Final = 1_500
+"""The same with a share group: its members get records once two coordinators agree."""
 LOOK_MS: Final = 100
 """The time from one look at all brokers to the next, once nothing fails any more."""
 _NOTHING_FAILED: Final = ""
@@ -80,6 +84,7 @@ class Cluster:
             ClientHistory(lambda: world.now_ms, settings.partitions),
             Places(settings.partitions),
             self.brokers,
+            {},
             {},
             {},
             releases if has_older_clients else None,
@@ -118,9 +123,12 @@ class Cluster:
 
     def _begin_operators(self) -> None:
         every = self._around.every
-        every(350, self._faults.move_groups)
+        has_shares = self.settings.groups.share is not None
+        every(MOVE_GROUPS_OF_SHARES_MS if has_shares else MOVE_GROUPS_MS, self._faults.move_groups)
         if self.settings.transactions is not None:
             every(MOVE_TRANSACTIONS_MS, self._faults.move_transactions)
+        if has_shares:
+            every(MOVE_SHARES_MS, self._faults.move_shares)
         if self.settings.is_stormy:
             every(MOVE_IN_STORM_MS, self._faults.move_replica)
         if self.settings.deletes_records:

@@ -9,7 +9,11 @@ from functools import partial
 from typing import Final
 
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kvorum.metadata.topic_names import (
+    GROUP_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.disk_faults import METADATA_LOG_KINDS, FileKind
 from kvorum.simulation.network_faults import NetworkFaults
@@ -21,10 +25,12 @@ from kvorum.simulation.partitions.settings import (
     OFFSETS_ID,
     OFFSETS_REPLICAS,
     QUIET_FROM_MS,
+    SHARE_STATE_ID,
     TOPIC,
     TOPIC_ID,
     TRANSACTIONS_ID,
 )
+from kvorum.simulation.partitions.share_group_settings import STATE_REPLICAS
 from kvorum.simulation.partitions.unclean_ends import Budget
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.storage.topic_partition import TopicPartition
@@ -268,6 +274,11 @@ class Faults:
         """Request other replicas of a partition that coordinates transactions."""
         if FAULTS_FROM_MS < self._around.now_ms < QUIET_FROM_MS:
             self._reassign_one(TRANSACTION_STATE_TOPIC, TRANSACTIONS_ID, OFFSETS_REPLICAS)
+
+    def move_shares(self) -> None:
+        """Request other replicas of a partition that coordinates share partitions."""
+        if FAULTS_FROM_MS < self._around.now_ms < QUIET_FROM_MS:
+            self._reassign_one(SHARE_GROUP_STATE_TOPIC, SHARE_STATE_ID, STATE_REPLICAS)
 
     def _reassign_one(self, topic_name: str, topic_id: bytes, replica_count: int) -> None:
         """Request other replicas of a partition, or cancel the reassignment under way.

@@ -15,18 +15,24 @@ from kvorum.metadata.features import (
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
 from kvorum.metadata.record_frame import RecordAndVersion
-from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kvorum.metadata.topic_names import (
+    GROUP_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from kvorum.simulation.partitions.controller_tasks import PeriodicTask
 from kvorum.simulation.partitions.settings import (
     OFFSETS_ID,
     OFFSETS_REPLICAS,
     ROOTS,
+    SHARE_STATE_ID,
     TOPIC,
     TOPIC_ID,
     TRANSACTIONS_ID,
     ClusterSettings,
     directory_id,
 )
+from kvorum.simulation.partitions.share_group_settings import SHARE_GROUP, STATE_REPLICAS
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
@@ -66,6 +72,16 @@ def first_records(
                 TRANSACTIONS_ID, coordinated.partitions, OFFSETS_REPLICAS, broker_ids, random
             ),
         )
+    share = settings.groups.share
+    if share is not None:
+        name = SHARE_GROUP_STATE_TOPIC
+        topics += (
+            *_config_records(ResourceType.GROUP, SHARE_GROUP, share.of_group),
+            *_topic_records(name, SHARE_STATE_ID, settings.topic_configs(name)),
+            *_partition_records(
+                SHARE_STATE_ID, share.state_partitions, STATE_REPLICAS, broker_ids, random
+            ),
+        )
 
     def task(image: MetadataImage, _: ControllerRequestContext) -> Pieces[ControllerResult[bool]]:
         yield from ()
@@ -85,11 +101,17 @@ def first_records(
 def _topic_records(
     name: str, topic_id: bytes, configs: Mapping[str, str]
 ) -> list[RecordAndVersion]:
-    records = [
-        ConfigRecord(resource_type=ResourceType.TOPIC, resource_name=name, name=key, value=value)
+    topic = TopicRecord(name=name, topic_id=topic_id)
+    return [(topic, 0), *_config_records(ResourceType.TOPIC, name, configs)]
+
+
+def _config_records(
+    kind: ResourceType, name: str, configs: Mapping[str, str]
+) -> list[RecordAndVersion]:
+    return [
+        (ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value), 0)
         for key, value in configs.items()
     ]
-    return [(TopicRecord(name=name, topic_id=topic_id), 0), *((record, 0) for record in records)]
 
 
 def _partition_records(

@@ -8,6 +8,7 @@ from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, PartitionClient, Topic
 from kvorum.simulation.partitions.group_ledger import GroupLedger
+from kvorum.simulation.partitions.open_connection import OpenConnection
 from kvorum.simulation.partitions.settings import OFFSETS_ID, QUIET_FROM_MS, TOPIC, TOPIC_ID
 from kvorum.simulation.requests import OnAnswer
 from kvorum.wire.error_codes import ErrorCode
@@ -73,6 +74,7 @@ class GroupClient(PartitionClient):
         *,
         timeout_ms: int = REQUEST_TIMEOUT_MS,
         version: int | None = None,
+        connection: OpenConnection | None = None,
     ) -> None:
         """Send a request that is handled at most once, and never after its connection has ended.
 
@@ -93,7 +95,7 @@ class GroupClient(PartitionClient):
             nonlocal is_handled
             if attempt == self._attempt and not is_handled:
                 is_handled = True
-                self.around.servers[coordinator].receive(frame, reply)
+                self.around.servers[coordinator].receive(frame, reply, connection)
 
         self.around.requests.ask(
             (self.id, coordinator),

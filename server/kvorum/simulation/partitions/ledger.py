@@ -88,6 +88,8 @@ class PartitionLedger:
         self._in_sync = in_sync
         self.counts: Counter[str] = Counter()
         self.checks = checks
+        self.pruned: set[int] = set()
+        """The partitions of which leaders delete records that their coordinators need no longer."""
         self.strangers: set[int] = set()
         """The ids of producers that may not write."""
 
@@ -134,6 +136,8 @@ class PartitionLedger:
         if not start <= log.high_watermark <= max(log.stored_end_offset, start):
             self._fail(promises.WATERMARK_IN_LOG, replica)
         self.checks.held(promises.WATERMARK_IN_LOG)
+        if replica.index in self.pruned and (is_leader or is_new):
+            known.deleted = max(known.deleted, min(start, len(known.committed)))
         is_asked_for = start <= (known.deleted if is_leader or is_new else known.leader_start)
         if is_leader or is_new:
             known.leader_start = max(known.leader_start, start)
@@ -310,6 +314,10 @@ class PartitionLedger:
         """Return where the batch begins that holds a committed offset; None beyond them."""
         committed = self._known[index].committed
         return committed[offset].base_offset if offset < len(committed) else None
+
+    def deleted_to(self, index: int) -> int:
+        """Return the offset below which records of a partition may be deleted."""
+        return self._known[index].deleted
 
     def has_deletions(self, index: int) -> bool:
         """Return whether records of a partition were deleted; a start forgets their producers."""

@@ -63,6 +63,17 @@ MEMBER_EPOCH_RISES: Final = Property("P75", "the epoch of a member falls by a ne
 FENCED_ARE_REFUSED: Final = Property(
     "P76", "a member that has lost a partition unasked is refused until it joins again"
 )
+ONE_MEMBER: Final = Property("P77", "an acquired record has one member until it is let go")
+ACCEPTED_ONCE: Final = Property("P78", "an accepted record is not delivered again")
+DELIVERIES_COUNTED: Final = Property(
+    "P79", "each delivery of a record has a higher count, up to the limit"
+)
+DONE_FOR_A_REASON: Final = Property(
+    "P80", "a record is done with that a member is done with, or that was delivered often enough"
+)
+START_AFTER_DONE: Final = Property(
+    "P81", "a share partition starts after no record that is not done with"
+)
 
 WRITES_END: Final = Property("L10", "in peace every write is acknowledged")
 ALL_IN_SYNC_AGAIN: Final = Property("L11", "in peace everybody is in sync again")
@@ -79,6 +90,7 @@ DELETED_ARE_GONE: Final = Property("L21", "in peace no broker has a replica of a
 TRANSACTIONS_REST: Final = Property("L22", "in peace every transactional id comes to rest")
 ONE_TRANSACTION_STATE: Final = Property("L23", "in peace all have one state of a transactional id")
 TARGETS_REACHED: Final = Property("L24", "in peace a consumer group is stable, each at its target")
+ALL_SHARED: Final = Property("L25", "in peace a share group is done with every record")
 
 SAFETY: Final = (
     *(EPOCH_RISES, LEADER_IN_ISR, ISR_OF_REPLICAS, NEW_LEADER_EPOCH, LEADER_COMPLETE),
@@ -90,12 +102,13 @@ SAFETY: Final = (
     *(FENCED_BY_ANOTHER, SESSION_KEPT, SIZE_KEPT, STABLE_OFFSETS),
     *(SESSION_ANSWERED, HISTORY_IS_SOUND, SESSIONS_END, LOGINS_BY_PASSWORD, PERMITTED),
     *(ONE_OWNER_AT_A_TIME, MEMBER_EPOCH_RISES, FENCED_ARE_REFUSED),
+    *(ONE_MEMBER, ACCEPTED_ONCE, DELIVERIES_COUNTED, DONE_FOR_A_REASON, START_AFTER_DONE),
 )
 LIVENESS: Final = (
     *(WRITES_END, ALL_IN_SYNC_AGAIN, ALL_READABLE, ALL_COMMITTED, ALL_THE_SAME, COMMITS_END),
     *(MEMBERS_SETTLE, TRANSACTIONS_END, COMPACTED, ONE_COORDINATOR, IDLE_STAY_IN_SYNC),
     *(DELETED_ARE_GONE, TRANSACTIONS_REST, ONE_TRANSACTION_STATE),
-    TARGETS_REACHED,
+    *(TARGETS_REACHED, ALL_SHARED),
 )
 ALL: Final = (*SAFETY, *LIVENESS)
 

@@ -5,7 +5,7 @@ An answer is looked at when it is decided on, before it travels.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 from kvorum.broker.epoch_end_offset import NO_EPOCH
 from kvorum.metadata.features import GROUP_VERSION_FEATURE
@@ -15,11 +15,13 @@ from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.node.handlers.produce import FIRST_VERSION_WITH_TOPIC_IDS
 from kvorum.node.serving.request_metrics import count_errors
 from kvorum.simulation.partitions import promises
+from kvorum.simulation.partitions.answer_check import Check
 from kvorum.simulation.partitions.broker_machine import BrokerMachine
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.groups import code_of
 from kvorum.simulation.partitions.settings import OFFSETS_ID, TOPIC_ID
+from kvorum.simulation.partitions.share_watch import ShareWatch
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -42,8 +44,6 @@ from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kvorum.wire.primitives import Message
 
-Check: TypeAlias = Callable[[Message], None]
-"""Looks at the answer to a request; raises PropertyViolatedError."""
 _KNOWN_CODES: Final = frozenset(
     {
         ErrorCode.NONE,
@@ -90,7 +90,6 @@ _KNOWN_OF_PARTITIONS: Final = _KNOWN_OF_TRANSACTIONS | {
 }
 """The same where partitions are added, some of which the coordinator may not know yet."""
 _KNOWN_OF_TRANSACTIONAL_OFFSETS: Final = _KNOWN_CODES | _KNOWN_OF_TRANSACTIONS
-
 _TOPIC_UNKNOWN: Final = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 )
@@ -105,7 +104,10 @@ class RequestWatch:
         replicas: ReplicaManager,
         around: BrokerSurroundings,
         machine: BrokerMachine,
+        shares: ShareWatch | None,
     ) -> None:
+        """`shares` has the checks of share groups, in a world with one."""
+        self._shares = shares
         self._service = service
         self._replicas = replicas
         self._around = around
@@ -115,6 +117,15 @@ class RequestWatch:
         """Take note of a request that has arrived; return the check of its answer."""
         is_older = self._around.releases is not None and version < request.MAX_VERSION
         self._around.ledger.counts["requests of older clients"] += is_older
+        shared = None if self._shares is None else self._shares.on_request(request)
+        return self._check_of(request, version) if shared is None else shared
+
+    def on_own_request(self, request: Message) -> None:
+        """Take note of a request of the broker to itself."""
+        if self._shares is not None:
+            self._shares.on_request(request)
+
+    def _check_of(self, request: Message, version: int) -> Check:
         match request:
             case ProduceRequest():
                 return self._on_produce(request, version)

@@ -32,11 +32,11 @@ from kvorum.security.scram_messages import ClientFirst, ScramSyntaxError
 from kvorum.security.security_protocol import SecurityProtocol
 from kvorum.simulation.network import OnReply, Serve
 from kvorum.simulation.partitions import promises
+from kvorum.simulation.partitions.answer_check import Check
 from kvorum.simulation.partitions.broker_coordination import PublishedImage
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.login_book import Login, LoginBook
 from kvorum.simulation.partitions.login_settings import SASL_LISTENER
-from kvorum.simulation.partitions.request_watch import Check
 from kvorum.simulation.partitions.served_requests import Arrived, ServedRequests
 from kvorum.simulation.properties.catalogue import Checks
 from kvorum.wire.error_codes import ErrorCode

@@ -31,6 +31,7 @@ from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.registry import broker_apis
 from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.services import BrokerServices
+from kvorum.node.serving.disconnect_listeners import DisconnectListeners
 from kvorum.node.serving.frame_writer import FramePart
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import HandlerResponse, RequestHandler
@@ -40,10 +41,11 @@ from kvorum.node.serving.session import Session
 from kvorum.security.security_protocol import SecurityProtocol
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions import promises
+from kvorum.simulation.partitions.answer_check import Check
 from kvorum.simulation.partitions.broker_coordination import BrokerCoordination, PublishedImage
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.login_settings import SASL_LISTENER, LoginSettings
-from kvorum.simulation.partitions.request_watch import Check, RequestWatch
+from kvorum.simulation.partitions.request_watch import RequestWatch
 from kvorum.simulation.partitions.settings import CLUSTER_ID, ROOTS, ClusterSettings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.requests import decoded_answer
@@ -201,10 +203,11 @@ class ServedRequests:
             throttle=services.throttling.throttle,
         )
 
-    def handle(self, frame: bytes, reply: OnReply) -> None:
-        """Answer the request in a frame, now or later."""
+    def handle(self, frame: bytes, reply: OnReply, disconnect: DisconnectListeners | None) -> None:
+        """Answer the request in a frame, now or later; see `Server.receive`."""
         arrived = Arrived.of(frame)
-        self.answer(arrived, self._handler.answer(frame, _CLIENT), reply)
+        session = _CLIENT._replace(disconnect=disconnect)
+        self.answer(arrived, self._handler.answer(frame, session), reply)
 
     def answer(
         self,
@@ -235,6 +238,7 @@ class ServedRequests:
 
     async def answer_own(self, request: IncomingRequest[Message]) -> HandlerResponse:
         """Return the answer to a request of this broker itself."""
+        self._watch.on_own_request(request.body)
         answered = await self._handler.handle(request)
         assert isinstance(answered, Message)
         _demand_known(request.body, answered)

@@ -8,12 +8,20 @@ from random import Random
 from typing import Final
 
 from kvorum.groups.classic_group.consumer_protocol import CONSUMER_PROTOCOL_TYPE
-from kvorum.groups.settings import ConsumerGroupSettings, GroupCoordinatorSettings
-from kvorum.metadata.topic_names import TRANSACTION_STATE_TOPIC
+from kvorum.groups.settings import (
+    ConsumerGroupSettings,
+    GroupCoordinatorSettings,
+    ShareGroupSettings,
+)
+from kvorum.metadata.topic_names import SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from kvorum.node.broker.coordinator.linger import ADAPTIVE
 from kvorum.node.config import GroupSettings, OffsetsTopicSettings
 from kvorum.simulation.network import HEALTHY, Conditions
 from kvorum.simulation.partitions.consumer_group_settings import ClusterConsumerGroupSettings
+from kvorum.simulation.partitions.share_group_settings import (
+    STATE_MIN_INSYNC,
+    ClusterShareGroupSettings,
+)
 from kvorum.wire.records import Compression
 
 TOPIC: Final = "t"
@@ -24,6 +32,8 @@ OFFSETS_REPLICAS: Final = 3
 """The replicas of its partition, as by default."""
 TRANSACTIONS_ID: Final = bytes([3] * 16)
 """The id of ``__transaction_state``, whose partitions have as many replicas."""
+SHARE_STATE_ID: Final = bytes([4] * 16)
+"""The id of ``__share_group_state``."""
 CLUSTER_ID: Final = "abcdefghijklmnopqrstuv"
 FIRST_CLIENT_ID: Final = -1_000
 """The place of the first client in the network; others follow downwards, below all operators."""
@@ -66,6 +76,8 @@ KEEPS_RECORDS: Final = 0.6
 """The share of those in which no record is deleted or compacted, so that one is lost or read."""
 HAS_CONSUMER_GROUP: Final = 0.2
 """The share of worlds with a group of the consumer protocol (KIP-848)."""
+HAS_SHARE_GROUP: Final = 0.15
+"""The share of worlds, without unclean elections, with a share group (KIP-932)."""
 HAS_SHORT_LIVED_TOPIC: Final = 0.2
 """The share of worlds in which a topic is created and deleted again and again."""
 IS_STORMY: Final = 0.2
@@ -75,6 +87,8 @@ _DELAY_MS_MEAN: Final = 4.0
 _LATE: Final = 0.02, 600
 _LATE_IN_STORM: Final = 0.1, 2_000
 MOVE_IN_STORM_MS: Final = 80
+_SHARED_SEGMENT_BYTES_MIN: Final = 20_000
+"""The least bytes of a coordinator's segments in a world with a share group."""
 _WRITE_BACK_MS: Final = 60, 400
 _WRITE_BACK_IN_STORM_MS: Final = 5, 60
 
@@ -194,13 +208,15 @@ class ClusterSettings:
         linger: Random,
         coordinated: Random,
         consumer_group: Random,
+        share_group: Random,
     ) -> ClusterSettings:
         """Draw the settings of a cluster.
 
         `storm` and `linger` draw what their names say alone, `coordinated` whether the brokers
-        coordinate transactions, and `consumer_group` whether there is such a group.
+        coordinate transactions, `consumer_group` and `share_group` whether there are such groups.
         """
         drawn = cls._draw_transactions(cls._draw(random, storm, linger), coordinated)
+        drawn = cls._draw_share_group(drawn, share_group)
         if consumer_group.random() >= HAS_CONSUMER_GROUP:
             return drawn
         group = ClusterConsumerGroupSettings.draw(consumer_group)
@@ -216,6 +232,14 @@ class ClusterSettings:
         return replace(
             drawn, is_compacted=False, deletes_records=False, retention_bytes=-1, retention_ms=-1
         )
+
+    @staticmethod
+    def _draw_share_group(drawn: ClusterSettings, random: Random) -> ClusterSettings:
+        """Draw whether there is a share group: its coordinators' records are never compacted."""
+        if random.random() >= HAS_SHARE_GROUP or drawn.is_unclean_enabled:
+            return drawn
+        share = ClusterShareGroupSettings.draw(random)
+        return replace(drawn, is_compacted=False, groups=replace(drawn.groups, share=share))
 
     @classmethod
     def _draw(cls, random: Random, storm: Random, linger: Random) -> ClusterSettings:
@@ -270,11 +294,8 @@ class ClusterSettings:
     @property
     def strike_ms(self) -> int:
         """The mean time from one fault to the next."""
-        transactions, group = self.transactions, self.groups.consumer
-        return max(
-            STRIKE_MS if transactions is None else transactions.strike_ms,
-            STRIKE_MS if group is None else group.strike_ms,
-        )
+        users = (self.transactions, self.groups.consumer, self.groups.share)
+        return max(STRIKE_MS if one is None else one.strike_ms for one in users)
 
     @property
     def compaction_lag_ms(self) -> int:
@@ -317,6 +338,10 @@ class ClusterSettings:
             "index.interval.bytes": "300",
             "file.delete.delay.ms": "200",
         }
+        if self.groups.share is not None and name != TOPIC:
+            # A batch of a coordinator may be large that had to wait for long.
+            segment_bytes = max(self.segment_bytes, _SHARED_SEGMENT_BYTES_MIN)
+            configs |= {"internal.segment.bytes": str(segment_bytes)}
         if self.is_compacted:
             configs |= {
                 "cleanup.policy": "compact",
@@ -327,6 +352,10 @@ class ClusterSettings:
         if name == TRANSACTION_STATE_TOPIC:
             least = max(self.min_insync_replicas, TRANSACTIONS_MIN_INSYNC)
             return configs | {"min.insync.replicas": str(least)}
+        if name == SHARE_GROUP_STATE_TOPIC:
+            return configs | {
+                "min.insync.replicas": str(max(self.min_insync_replicas, STATE_MIN_INSYNC))
+            }
         if name != TOPIC:
             return configs
         if self.is_unclean_enabled:
@@ -353,6 +382,8 @@ class ClusterGroupSettings:
     append_linger_ms: int
     consumer: ClusterConsumerGroupSettings | None = None
     """The group of the consumer protocol; None without one."""
+    share: ClusterShareGroupSettings | None = None
+    """The share group; None without one."""
 
     @classmethod
     def draw(cls, random: Random, linger: Random) -> ClusterGroupSettings:
@@ -384,10 +415,11 @@ class ClusterGroupSettings:
     @property
     def of_broker(self) -> GroupSettings:
         """The settings of the brokers."""
-        consumer = self.consumer
+        consumer, share = self.consumer, self.share
         return GroupSettings(
             coordinator=GroupCoordinatorSettings(
                 consumer=ConsumerGroupSettings() if consumer is None else consumer.of_broker,
+                share=ShareGroupSettings() if share is None else share.of_group_coordinator,
                 group_max_size=self.size_max,
                 group_initial_rebalance_delay_ms=50,
                 offset_metadata_max_bytes=METADATA_BYTES_MAX,

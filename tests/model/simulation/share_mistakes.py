@@ -1,0 +1,110 @@
+"""Mistakes in the leaders of share partitions and in their coordinators (KIP-932), as edits."""
+
+from typing import Final
+
+from tests.model.mutation.mutant import Edit
+from tests.model.simulation.mistake import Mistake, edited
+
+from kvorum.simulation.partitions import promises
+
+SHARE_MISTAKES: Final = (
+    Mistake(
+        "a lock ends after a quarter of its time",
+        promises.ONE_MEMBER,
+        68,
+        edited(
+            Edit(
+                within="Acquisition.__init__",
+                old="now_ms + settings.record_lock_duration_ms",
+                new="now_ms + settings.record_lock_duration_ms // 4",
+            )
+        ),
+    ),
+    Mistake(
+        "an acknowledgement is answered before it is written",
+        promises.ACCEPTED_ONCE,
+        166,
+        edited(
+            Edit(
+                within="LedSharePartition._decided",
+                old="_answered(AcknowledgeResult(ErrorCode.NONE)) if write is None"
+                " else self._write(write)",
+                new="(write and self._begin_write(write))"
+                " or _answered(AcknowledgeResult(ErrorCode.NONE))",
+            )
+        ),
+    ),
+    Mistake(
+        "a leader leaves out the stored states of records",
+        promises.ACCEPTED_ONCE,
+        68,
+        edited(
+            Edit(within="load", old="result.state_batches", new="()", room="broker.share_partition")
+        ),
+    ),
+    Mistake(
+        "a record is delivered as often as it is released",
+        promises.DELIVERIES_COUNTED,
+        68,
+        edited(
+            Edit(
+                within="InFlightState._state_within_limit",
+                old="self.delivery_count < settings.delivery_count_limit",
+                new="True",
+            )
+        ),
+    ),
+    Mistake(
+        "a new leader counts deliveries from the beginning",
+        promises.DELIVERIES_COUNTED,
+        166,
+        edited(
+            Edit(
+                within="_put",
+                old="stored.delivery_count",
+                new="0",
+                room="broker.share_partition",
+            )
+        ),
+    ),
+    Mistake(
+        "a released record is archived",
+        promises.DONE_FOR_A_REASON,
+        166,
+        edited(
+            Edit(
+                within="_released",
+                old="last_offset < records.start_offset",
+                new="True",
+                room="broker.share_partition",
+            )
+        ),
+    ),
+    Mistake(
+        "the records of a batch that is split are complete",
+        promises.START_AFTER_DONE,
+        68,
+        edited(
+            Edit(
+                within="InFlightBatch.completed_in_front",
+                old="states[self._completed].is_complete",
+                new="True",
+            )
+        ),
+    ),
+    Mistake(
+        "nobody looks for records that were released",
+        promises.ALL_SHARED,
+        68,
+        edited(
+            Edit(
+                within="complete",
+                old="""
+                    if run.state.state is RecordState.AVAILABLE:
+                        records.may_have_available = True
+                """,
+                room="broker.share_partition",
+            )
+        ),
+    ),
+)
