@@ -47,6 +47,9 @@ _TARGETS = (
     "tests/model/simulation/test_target_voters.py",
 )
 SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("share_coordinator", ("tests/unit/node/test_share_coordinator.py",)),
+    ("broker.share_partition", ("tests/unit/broker/share_partition",)),
+    ("node.broker.share_fetch", ("tests/unit/node/test_share_fetch.py",)),
     ("broker", ("tests/unit/broker",)),
     ("coordinator", ("tests/unit/coordinator", "tests/unit/groups", *_COORDINATED)),
     ("groups", ("tests/unit/groups", *_COORDINATED)),

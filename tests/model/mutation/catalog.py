@@ -9,6 +9,7 @@ from tests.model.mutation import (
     bugs_reassignment,
     bugs_replication,
     bugs_security,
+    bugs_shares,
     bugs_storage,
     bugs_transactions,
     bugs_voters,
@@ -27,4 +28,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *bugs_partition_replication.MUTANTS,
     *bugs_partition_logs.MUTANTS,
     *bugs_security.MUTANTS,
+    *bugs_shares.MUTANTS,
 )

@@ -112,8 +112,8 @@ class ShareStates(LedPartitions):
         ((result,),) = (topic.partitions for topic in answer.results)
         return result
 
-    def initialize(self, partition: int = 0, start_offset: int = 0) -> Any:
-        part = InitializeShareGroupStateRequest.PartitionData(partition, 0, start_offset)
+    def initialize(self, partition: int = 0, start_offset: int = 0, *, state_epoch: int = 0) -> Any:
+        part = InitializeShareGroupStateRequest.PartitionData(partition, state_epoch, start_offset)
         topic = InitializeShareGroupStateRequest.InitializeStateData(TOPIC_ID, [part])
         request = InitializeShareGroupStateRequest(GROUP, [topic])
         return self.outcome(self.service.initialize_state, request)
@@ -138,10 +138,12 @@ class ShareStates(LedPartitions):
         return [one.offset for batch in self.batches() for one in batch.records()]
 
 
-def write_request(start_offset: int, *partitions: int) -> WriteShareGroupStateRequest:
+def write_request(
+    start_offset: int, *partitions: int, state_epoch: int = 0, leader_epoch: int = 0
+) -> WriteShareGroupStateRequest:
     """Return a request that moves the start of share partitions."""
     parts = [
-        WriteShareGroupStateRequest.PartitionData(one, start_offset=start_offset)
+        WriteShareGroupStateRequest.PartitionData(one, state_epoch, leader_epoch, start_offset)
         for one in partitions
     ]
     topic = WriteShareGroupStateRequest.WriteStateData(TOPIC_ID, parts)

@@ -42,6 +42,27 @@ def test_the_state_is_where_its_partition_is_led(node: ShareStates) -> None:
     assert node.start_offset() == 6
 
 
+def test_a_write_changes_neither_epoch(node: ShareStates) -> None:
+    node.initialize(start_offset=4)
+    later = write_request(6, 0, state_epoch=2, leader_epoch=3)
+    assert node.outcome(node.service.write_state, later).error_code == ErrorCode.NONE
+    read = node.read(leader_epoch=0)
+    assert (read.error_code, read.state_epoch, read.start_offset) == (ErrorCode.NONE, 0, 6)
+
+
+def test_a_write_for_a_state_that_was_begun_again_is_refused(node: ShareStates) -> None:
+    node.initialize(start_offset=4, state_epoch=2)
+    refused = node.outcome(node.service.write_state, write_request(6, 0, state_epoch=1))
+    assert refused.error_code == ErrorCode.FENCED_STATE_EPOCH
+    assert node.start_offset() == 4
+
+
+def test_a_read_without_a_leader_epoch_is_invalid_and_fences_nobody(node: ShareStates) -> None:
+    node.initialize(start_offset=4)
+    assert node.read(leader_epoch=-1).error_code == ErrorCode.INVALID_REQUEST
+    assert node.read(leader_epoch=0).error_code == ErrorCode.NONE
+
+
 def test_a_coordinator_that_is_closed_is_not_available(node: ShareStates) -> None:
     node.service.close()
     refused = node.initialize()

@@ -1,0 +1,135 @@
+"""Bugs in share groups (KIP-932): the state that coordinators keep, and records in flight."""
+
+from tests.model.mutation.mutant import conformity_bug, liveness_bug, safety_bug
+
+MUTANTS = (
+    safety_bug(
+        id="KAFKA-19456",
+        cause="a write changed the state epoch and the leader epoch of a share partition",
+        breaks="epochs of share partitions",
+        within="ShareCoordinatorShard.write_state",
+        old="self._record_of_change(key, kept, change, now_ms)",
+        new="""
+            self._record_of_change(
+                key,
+                kept,
+                replace(
+                    change, state_epoch=wanted.state_epoch, leader_epoch=wanted.leader_epoch
+                ),
+                now_ms,
+            )
+        """,
+    ),
+    conformity_bug(
+        id="KAFKA-20694",
+        cause="the leader epoch -1 of a read, which is none, was taken for one",
+        breaks="epochs of share partitions",
+        within="ShareCoordinatorShard.read_state",
+        old="check_not_negative(leader_epoch, NEGATIVE_LEADER_EPOCH)",
+    ),
+    safety_bug(
+        id="share state epoch unchecked",
+        cause="a write for a state that had been begun again since was kept",
+        breaks="epochs of share partitions",
+        within="ShareCoordinatorShard.write_state",
+        old="check_state_epoch(kept, wanted.state_epoch)",
+    ),
+    safety_bug(
+        id="share state without its end",
+        cause="a new leader left out the stored states of the records after the start offset",
+        breaks="an accepted record is not delivered again",
+        within="load",
+        old="result.state_batches",
+        new="()",
+        room="broker.share_partition",
+    ),
+    safety_bug(
+        id="share deliveries forgotten",
+        cause="a new leader counted the deliveries of records from the beginning",
+        breaks="the delivery count of a record rises",
+        within="_put",
+        old="stored.delivery_count",
+        new="0",
+        room="broker.share_partition",
+    ),
+    safety_bug(
+        id="share acknowledgement answered",
+        cause="an acknowledgement was answered before it was written",
+        breaks="an accepted record is not delivered again",
+        within="LedSharePartition._decided",
+        old="""
+            _answered(AcknowledgeResult(ErrorCode.NONE)) if write is None else self._write(write)
+        """,
+        new="""
+            (write and self._begin_write(write)) or _answered(AcknowledgeResult(ErrorCode.NONE))
+        """,
+    ),
+    safety_bug(
+        id="share writes overtaken",
+        cause="a later write of a share partition could be kept before an earlier one",
+        breaks="the order of a share partition's writes",
+        within="LedSharePartition._write",
+        old="""
+            async with self._write_order:
+                response = await self._persister.write_state(
+                    WriteShareGroupStateRequest(key.group_id, [topic])
+                )
+        """,
+        new="""
+            response = await self._persister.write_state(
+                WriteShareGroupStateRequest(key.group_id, [topic])
+            )
+        """,
+    ),
+    conformity_bug(
+        id="share delivery limit ignored",
+        cause="a record was delivered as often as it was released",
+        breaks="share.delivery.count.limit",
+        within="InFlightState._state_within_limit",
+        old="self.delivery_count < settings.delivery_count_limit",
+        new="True",
+    ),
+    safety_bug(
+        id="share lock of another",
+        cause="a member could say what becomes of records that another one had acquired",
+        breaks="an acquired record has one member",
+        within="Acknowledgement._check_owner",
+        old="state.member_id != self._member_id",
+        new="False",
+    ),
+    safety_bug(
+        id="share locks end together",
+        cause="when one acquisition lock expired, all others did",
+        breaks="an acquired record has one member",
+        within="AcquisitionLocks.expired",
+        old="deadline_ms is None or deadline_ms > now_ms",
+        new="deadline_ms is None",
+    ),
+    liveness_bug(
+        id="share session without release",
+        cause="the records of a member whose session had ended stayed acquired",
+        breaks="a member's records are released at its end",
+        within="SharePartitionManager.release_session",
+        old="""
+            Task(
+                self._at_each(
+                    key.group_id,
+                    dict.fromkeys(partitions),
+                    lambda led, _: led.release_acquired_records(key.member_id),
+                ),
+                lambda _: None,
+            )
+        """,
+    ),
+    liveness_bug(
+        id="share release unseen",
+        cause="nobody looked for records that were released",
+        breaks="a released record is delivered again",
+        within="complete",
+        old="""
+            if run.state.state is RecordState.AVAILABLE:
+                records.may_have_available = True
+        """,
+        room="broker.share_partition",
+    ),
+)
