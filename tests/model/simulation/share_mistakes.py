@@ -81,14 +81,14 @@ SHARE_MISTAKES: Final = (
         ),
     ),
     Mistake(
-        "the records of a batch that is split are complete",
+        "a share partition is kept from its end on",
         promises.START_AFTER_DONE,
         68,
         edited(
             Edit(
-                within="InFlightBatch.completed_in_front",
-                old="states[self._completed].is_complete",
-                new="True",
+                within="SharePartition._data",
+                old="self._records.start_offset",
+                new="self._records.end_offset",
             )
         ),
     ),

@@ -57,7 +57,7 @@ def test_a_write_for_a_state_that_was_begun_again_is_refused(node: ShareStates) 
     assert node.start_offset() == 4
 
 
-def test_a_read_without_a_leader_epoch_is_invalid_and_fences_nobody(node: ShareStates) -> None:
+def test_a_read_without_a_leader_epoch_is_invalid_and_fences_no_leader(node: ShareStates) -> None:
     node.initialize(start_offset=4)
     assert node.read(leader_epoch=-1).error_code == ErrorCode.INVALID_REQUEST
     assert node.read(leader_epoch=0).error_code == ErrorCode.NONE

@@ -50,7 +50,7 @@ class Server(Protocol):
     ) -> None:
         """Handle the frame of a request; there may be no answer.
 
-        Without a `connection` the request has one of its own, whose end nobody acts upon.
+        Without a `connection` the request has one of its own, whose end has no listener.
         """
         ...
 

@@ -130,7 +130,9 @@ class RequestWatch:
             case ProduceRequest():
                 return self._on_produce(request, version)
             case FetchRequest():
-                return partial(self._check_fetch, request, version)
+                return partial(
+                    self._check_fetch, request, version, self._present_epoch(_replica_of(request))
+                )
             case OffsetFetchRequest():
                 return self._on_offset_fetch(request)
             case JoinGroupRequest():
@@ -177,15 +179,24 @@ class RequestWatch:
 
         return check
 
-    def _check_fetch(self, request: FetchRequest, version: int, answer: Message) -> None:
-        """Check that a client or a follower which is served is to be served."""
+    def _present_epoch(self, replica: int) -> int:
+        """Return the epoch of a broker as the image has it; -1 for one that is not alive."""
+        brokers = self._around.servers[self._replicas.broker_id].image.cluster.brokers
+        known = brokers.get(replica)
+        return NO_EPOCH if known is None or known.is_fenced else known.epoch
+
+    def _check_fetch(
+        self, request: FetchRequest, version: int, present_epoch: int, answer: Message
+    ) -> None:
+        """Check that a client or a follower which is served is to be served.
+
+        `present_epoch` is what was known of the follower when the request came: whether it is
+        served is decided then, even if it waits for records afterwards.
+        """
         assert isinstance(answer, FetchResponse)
-        replica = max(request.replica_id, request.replica_state.replica_id)
+        replica = _replica_of(request)
         epoch = request.replica_state.replica_epoch
         broker_id = self._replicas.broker_id
-        brokers = self._around.servers[broker_id].image.cluster.brokers
-        known = brokers.get(replica)
-        present_epoch = NO_EPOCH if known is None or known.is_fenced else known.epoch
         checks = self._around.checks
         for topic in answer.responses:
             for data in topic.partitions:
@@ -371,3 +382,8 @@ def _do_nothing() -> None:
 
 def _pass(_: Message) -> None:
     """Take any answer."""
+
+
+def _replica_of(request: FetchRequest) -> int:
+    """Return the broker that a fetch is from; a negative number for a consumer."""
+    return max(request.replica_id, request.replica_state.replica_id)

@@ -218,7 +218,11 @@ class ServedRequests:
     ) -> None:
         """Reply to a request with what `work` leads to, once all `checks` have looked at it."""
         request, version = arrived
-        checks = (self._watch.on_request(request, version), *checks)
+        try:
+            checks = (self._watch.on_request(request, version), *checks)
+        except PropertyViolatedError:
+            work.close()
+            raise
 
         def answered(response: ResponseFrame | Exception) -> None:
             if isinstance(response, Exception):

@@ -17,7 +17,6 @@ from kvorum.wire.records import RecordBatch
 
 WAIT_MS: Final = 40
 MIN_BYTES: Final = 1
-READ_BYTES: Final = 5_000
 
 
 class HeldRecord(NamedTuple):
@@ -36,11 +35,12 @@ class _SaidBatch(NamedTuple):
 
 
 class ShareFetchLimits(NamedTuple):
-    """What a fetch asks for at most, and how strictly (KIP-1206)."""
+    """The limits of a fetch, and how strictly they are meant (KIP-1206)."""
 
     max_records: int
     batch_size: int
     acquire_mode: int
+    max_bytes: int
 
 
 class ShareConnection:
@@ -91,7 +91,7 @@ class ShareConnection:
         elif not is_last:
             request.max_wait_ms = WAIT_MS
             request.min_bytes = MIN_BYTES
-            request.max_bytes = READ_BYTES
+            request.max_bytes = limits.max_bytes
             request.max_records = limits.max_records
             request.batch_size = limits.batch_size
             request.share_acquire_mode = limits.acquire_mode

@@ -74,7 +74,7 @@ class _Record:
 
     claims: dict[Term, list[_Claim]] = field(default_factory=dict[Term, list[_Claim]])
     deliveries: int = 0
-    """The greatest delivery count that a member was told."""
+    """The greatest delivery count in an answer to a member."""
     completed_by: set[str] = field(default_factory=set[str])
     """The members that have said that it need not be delivered again, heard or not."""
     is_exhausted: bool = False
@@ -132,11 +132,11 @@ class ShareGroupLedger:
                 claim.is_let_go |= claim.member_id == member_id
 
     def assign(self, partition: int, now_ms: float) -> None:
-        """Note that a member is told of a partition, whose state is there from then on."""
+        """Note that a heartbeat was answered with a partition: its state is there from then on."""
         self._assigned_ms.setdefault(partition, now_ms)
 
     def assigned_ms(self, partition: int) -> float:
-        """Return the time at which a member was first told of a partition; infinity if none was."""
+        """Return the time of the first such answer for a partition; infinity without one."""
         return self._assigned_ms.get(partition, inf)
 
     # --- what leaders answer ---
@@ -240,7 +240,7 @@ class ShareGroupLedger:
             self._demand_done(promises.START_AFTER_DONE, partition, offset, message)
 
     def _demand_done(self, promise: Property, partition: int, offset: int, message: str) -> None:
-        """Demand a reason why nobody gets a record any more."""
+        """Demand a reason why a record is not delivered any more."""
         message = f"{offset}: {self._records[partition][offset]}; {message}"
         self._checks.demand(promise, message, holds=self._is_done(partition, offset))
 

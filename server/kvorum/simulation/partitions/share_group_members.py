@@ -63,7 +63,7 @@ class ShareGroupMembers:
     # --- the end ---
 
     def check_end(self, brokers: Mapping[int, Broker], waiting: Collection[int]) -> None:
-        """Check that the group is done with all that is committed, where anybody could be."""
+        """Check that the group is done with what is committed, where coordinators could be."""
         if set(self._state_places()) & set(waiting):
             return
         for index in range(self._around.settings.partitions):

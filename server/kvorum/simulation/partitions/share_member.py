@@ -9,6 +9,7 @@ from kvorum.broker.share_partition.acquisition import ShareAcquireMode
 from kvorum.groups.modern_group.member_state import JOIN_EPOCH, LEAVE_EPOCH
 from kvorum.node.handlers.share_requests import FIRST_VERSION_WITH_RENEWAL
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
+from kvorum.simulation.partitions.clients import READ_BYTES
 from kvorum.simulation.partitions.groups import GroupClient
 from kvorum.simulation.partitions.settings import PEACE_FROM_MS, TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.share_connection import (
@@ -54,7 +55,7 @@ _WORDS: Final = (
 )
 _MAX_RECORDS: Final = (1, 5, 500)
 _BATCH_SIZES: Final = (2, 500)
-_ALL: Final = ShareFetchLimits(500, 500, ShareAcquireMode.BATCH_OPTIMIZED.value)
+_ALL: Final = ShareFetchLimits(500, 500, ShareAcquireMode.BATCH_OPTIMIZED.value, 100_000)
 """The limits in peace, in which a member does not ask for a few records at a time."""
 _IS_FENCED: Final = frozenset(
     {
@@ -90,6 +91,7 @@ class ShareMember(GroupClient):
             random.choice(_MAX_RECORDS),
             random.choice(_BATCH_SIZES),
             random.choice(tuple(ShareAcquireMode)).value,
+            READ_BYTES,
         )
         self._connections: dict[int, ShareConnection] = {}
         self._join_anew()
