@@ -114,8 +114,10 @@ class HttpServer:
         self._bound = bound
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: _Connection(self._connections, self.answer), sock=bound
+            lambda: _Connection(self._connections, self.answer), sock=bound, start_serving=False
         )
+        # It is known by now: a start that is cancelled here can be undone by `stop`.
+        await self._server.start_serving()
 
     async def stop(self) -> None:
         """Stop listening and close every connection. May be repeated."""

@@ -52,7 +52,10 @@ class SocketServer:
                 lambda: ServerConnection(self._rules, self._connections),
                 sock=bound,
                 backlog=max(self._backlog, BACKLOG_MIN),
+                start_serving=False,
             )
+            # It is known by now: a start that is cancelled here can be undone by `stop`.
+            await self._server.start_serving()
         except OSError as error:
             reason = _reason(error, bound.getsockname()[1], "change 'listeners'")
             raise NodeStartError(f"Cannot listen on {self._rules.listener}: {reason}") from error

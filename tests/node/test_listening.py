@@ -1,0 +1,70 @@
+"""A server whose start is cancelled listens no more, and its loop knows nothing of its socket."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Protocol
+
+import pytest
+from tests.support.waiting import StandingClock
+
+from kvorum.metadata.api import RequestError
+from kvorum.node.asyncio_runtime import AsyncioRuntime
+from kvorum.node.metrics.http_server import HttpServer
+from kvorum.node.serving.connection_quotas import ConnectionQuotas, Limits
+from kvorum.node.serving.connection_rules import ConnectionRules
+from kvorum.node.serving.response_frame import ResponseFrame
+from kvorum.node.serving.session import Session
+from kvorum.node.serving.socket_server import SocketServer
+from kvorum.security.security_protocol import SecurityProtocol
+
+
+class Server(Protocol):
+    """What listens on a socket."""
+
+    async def start(self, bound: socket.socket) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+async def _answer(frame: bytes, session: Session) -> ResponseFrame:
+    raise AssertionError((frame, session))
+
+
+def _refuse(frame: bytes, session: Session, error: RequestError) -> ResponseFrame:
+    raise AssertionError((frame, session, error))
+
+
+def socket_server() -> SocketServer:
+    clock = StandingClock()
+    rules = ConnectionRules(
+        listener="PLAINTEXT",
+        protocol=SecurityProtocol.PLAINTEXT,
+        frame_bytes_max=100,
+        answer=_answer,
+        refuse=_refuse,
+        limits=ConnectionQuotas(Limits(total_max=1, per_address_max=1), clock),
+        runtime=AsyncioRuntime(clock, thread_name="unused"),
+    )
+    return SocketServer(rules, idle_ms_max=0, backlog=1)
+
+
+def http_server() -> HttpServer:
+    return HttpServer({})
+
+
+@pytest.mark.parametrize("make", [socket_server, http_server])
+async def test_a_start_that_is_cancelled_can_be_undone(make: Callable[[], Server]) -> None:
+    server = make()
+    bound = socket.create_server(("127.0.0.1", 0))
+    address, descriptor = bound.getsockname(), bound.fileno()
+    starting = asyncio.create_task(server.start(bound))
+    # It has begun to listen, and waits for one turn of the loop.
+    await asyncio.sleep(0)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    await server.stop()
+    bound.close()
+    assert not asyncio.get_running_loop().remove_reader(descriptor)
+    socket.create_server(address).close()
