@@ -17,11 +17,8 @@ from tests.unit.node.persisted_shares import (
 from tests.unit.node.persisted_shares import codes as codes_of
 
 from kvorum.metadata.topic_names import SHARE_GROUP_STATE_TOPIC
-from kvorum.node.broker.share_coordinator.default_state_persister import (
-    ATTEMPTS_MAX,
-    BACKOFF_BASE,
-    BACKOFF_MS,
-)
+from kvorum.node.broker.exponential_backoff import MULTIPLIER
+from kvorum.node.broker.share_coordinator.default_state_persister import ATTEMPTS_MAX, BACKOFF_MS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_share_group_state import DeleteShareGroupStateRequest
 from kvorum.wire.messages.write_share_group_state import (
@@ -81,7 +78,7 @@ def test_a_coordinator_that_has_moved_is_looked_for() -> None:
     answers = node.written(0)
     node.image = image(OTHER)
     node.answer = results()
-    node.run(2 * BACKOFF_MS * BACKOFF_BASE)
+    node.run(2 * BACKOFF_MS * MULTIPLIER)
     assert codes_of(answers) == {0: 0}
     assert [node_id for node_id, _ in node.requests] == [ME, OTHER]
 
@@ -100,7 +97,7 @@ def test_what_may_pass_is_asked_again_with_growing_pauses_and_not_for_ever() -> 
                 times.append(node.events.now_ms)
             assert node.events.now_ms < ALL_TRIES_MS
         pauses = [later - earlier for earlier, later in pairwise(times)]
-        growing = [BACKOFF_MS * BACKOFF_BASE**number for number in range(1, ATTEMPTS_MAX)]
+        growing = [BACKOFF_MS * MULTIPLIER**number for number in range(1, ATTEMPTS_MAX)]
         assert pauses == pytest.approx(growing, abs=BACKOFF_MS)
         assert codes_of(answers) == {0: code}
         (result,) = answers[0].results[0].partitions

@@ -6,6 +6,7 @@ from typing import Final
 from kvorum.broker.coordinators import coordinator_node
 from kvorum.groups.offsets.store import TopicPartition
 from kvorum.metadata.image import MetadataImage
+from kvorum.node.broker.exponential_backoff import ExponentialBackoff
 from kvorum.node.broker.group_coordinator.partition_metadata_client import LatestOffset
 from kvorum.node.broker.inter_broker_senders import BrokerConnection, Connections
 from kvorum.node.broker.own_broker import OwnBroker
@@ -18,9 +19,7 @@ from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsRes
 ATTEMPTS_MAX: Final = 5
 """The tries after the first one, as in Kafka."""
 BACKOFF_MS: Final = 1_000
-BACKOFF_BASE: Final = 2
 BACKOFF_MAX_MS: Final = 30_000
-BACKOFF_JITTER: Final = 0.2
 _CONSUMER: Final = -1
 """Asks as consumers do, for the end of what is committed; replicas have that of the log."""
 _LATEST: Final = -1
@@ -50,7 +49,7 @@ class NetworkPartitionMetadataClient:
         self._own = own
         self._listener = listener
         self._image = image
-        self._draw = draw
+        self._backoff = ExponentialBackoff(BACKOFF_MS, BACKOFF_MAX_MS, draw)
         self._runtime = runtime
         self._turns: dict[int, Lock] = {}
         """One request is under way to each leader."""
@@ -73,7 +72,8 @@ class NetworkPartitionMetadataClient:
             else:
                 by_leader.setdefault(leader.node_id, []).append(where)
         asked = [self._ask_until_answered(leader, some) for leader, some in by_leader.items()]
-        for answered in await all_of(self._runtime, asked):
+        answers = await all_of(self._runtime, asked)
+        for answered in answers:
             offsets.update(answered)
         return offsets
 
@@ -83,7 +83,7 @@ class NetworkPartitionMetadataClient:
         error = ErrorCode.NETWORK_EXCEPTION
         for attempt in range(ATTEMPTS_MAX + 1):
             if attempt > 0:
-                await sleep(self._runtime, self._pause_ms(attempt))
+                await sleep(self._runtime, self._backoff.pause_ms(attempt))
             try:
                 async with self._turns.setdefault(leader_id, Lock(self._runtime)):
                     return await self._ask(await self._connection_to(leader_id), partitions)
@@ -93,11 +93,6 @@ class NetworkPartitionMetadataClient:
             except ClientConnectionError:
                 continue
         return dict.fromkeys(partitions, LatestOffset(_NO_OFFSET, error))
-
-    def _pause_ms(self, failure_count: int) -> float:
-        backoff_ms = min(BACKOFF_MS * float(BACKOFF_BASE**failure_count), BACKOFF_MAX_MS)
-        spread = 1 + BACKOFF_JITTER * (2 * self._draw() - 1)
-        return min(backoff_ms * spread, BACKOFF_MAX_MS)
 
     async def _ask(
         self, connection: BrokerConnection, partitions: list[TopicPartition]

@@ -14,6 +14,7 @@ from kvorum.coordinator.share_partition_key import SharePartitionKey
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.known_error_code import known_error_code
 from kvorum.metadata.topic_names import SHARE_GROUP_STATE_TOPIC
+from kvorum.node.broker.exponential_backoff import ExponentialBackoff
 from kvorum.node.broker.inter_broker_senders import (
     BrokerConnection,
     Connections,
@@ -65,8 +66,7 @@ from kvorum.wire.messages.write_share_group_state import (
 ATTEMPTS_MAX: Final = 9
 BACKOFF_MS: Final = 50
 """Half of the first pause."""
-BACKOFF_BASE: Final = 2
-BACKOFF_JITTER: Final = 0.2
+BACKOFF_MAX_MS: Final = 30_000
 PASSING: Final = frozenset(
     {
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -102,7 +102,7 @@ class DefaultStatePersister:
         self._listener = listener
         self._image = image
         self._create_topic = create_topic
-        self._draw = draw
+        self._backoff = ExponentialBackoff(BACKOFF_MS, BACKOFF_MAX_MS, draw)
         self._runtime = runtime
         self._queues: dict[int, ShareStateQueue] = {}
         self._is_closed = False
@@ -163,16 +163,12 @@ class DefaultStatePersister:
             result = await self._asked(rpc, key, part)
             if result.error_code not in PASSING or self._is_closed:
                 break
-            await sleep(self._runtime, self._pause_ms(failure_count))
+            await sleep(self._runtime, self._backoff.pause_ms(failure_count))
         else:
             result = await self._asked(rpc, key, part)
         if result.error_code != ErrorCode.NONE:
             result.error_message = _explained(rpc, result.error_code, result.error_message)
         return result
-
-    def _pause_ms(self, failure_count: int) -> float:
-        spread = 1 + BACKOFF_JITTER * (2 * self._draw() - 1)
-        return BACKOFF_MS * float(BACKOFF_BASE**failure_count) * spread
 
     async def _asked(
         self, rpc: ShareStateRpc[PartT, ResultT, ResponseT], key: SharePartitionKey, part: PartT
