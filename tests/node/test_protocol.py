@@ -386,8 +386,5 @@ async def test_a_running_node_tells_the_same_on_both_listeners() -> None:
     assert offered["broker"] == {
         (entry["name"], entry["min_level"], entry["max_level"]) for entry in stated()["features"]
     }
-    kept_for_real_brokers = {
-        ("share.version", 0, 2),
-        ("streams.version", 0, 1),
-    }
+    kept_for_real_brokers = {("streams.version", 0, 1)}
     assert offered["controller"] - offered["broker"] == kept_for_real_brokers

@@ -3,12 +3,17 @@
 from dataclasses import dataclass
 from typing import Annotated, Final, NamedTuple
 
+from kvorum.broker.dead_letter_queue.dead_letter_topic import group_dead_letter_queue
 from kvorum.broker.fetch_isolation import IsolationLevel
 from kvorum.broker.share_partition.settings import SharePartitionSettings
 from kvorum.metadata.config_definitions import GROUP_CONFIGS, ConfigDefinition
-from kvorum.metadata.configs_image import ConfigsImage, ResourceType
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.features import SHARE_VERSION_FEATURE
+from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.own_values import default_value, own_number, own_value, within
 
+FIRST_LEVEL_WITH_DEAD_LETTER_QUEUES: Final = 2
+"""The first level of share.version with them (KIP-1191)."""
 _AUTO_OFFSET_RESET: Final = GROUP_CONFIGS["share.auto.offset.reset"]
 _DELIVERY_COUNT_LIMIT: Final = GROUP_CONFIGS["share.delivery.count.limit"]
 _ISOLATION_LEVEL: Final = GROUP_CONFIGS["share.isolation.level"]
@@ -48,10 +53,12 @@ class ShareGroupConfig(NamedTuple):
 
 
 def share_group_config(
-    configs: ConfigsImage, group_id: str, settings: ShareFetchSettings
+    image: MetadataImage, group_id: str, settings: ShareFetchSettings
 ) -> ShareGroupConfig:
     """Return the configuration of a group; its own values are brought within the bounds."""
-    own = configs.of(ResourceType.GROUP, group_id)
+    own = image.configs.of(ResourceType.GROUP, group_id)
+    share_version = image.features.level(SHARE_VERSION_FEATURE)
+    dead_letter_queue = group_dead_letter_queue(group_id, image.configs)
 
     def own_or_default(definition: ConfigDefinition) -> object:
         value = own_value(definition, own)
@@ -76,8 +83,8 @@ def share_group_config(
         if locks is None
         else within(locks, settings.record_locks_max_least, settings.record_locks_max_most),
         is_renew_acknowledge_enabled=own_or_default(_RENEW_ACKNOWLEDGE) is True,
-        # There is no dead-letter queue: share.version 2, which has it, is not served.
-        is_dead_letter_queue_enabled=False,
+        is_dead_letter_queue_enabled=share_version >= FIRST_LEVEL_WITH_DEAD_LETTER_QUEUES
+        and dead_letter_queue.topic != "",
     )
     return ShareGroupConfig(
         partition,

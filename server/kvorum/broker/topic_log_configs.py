@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from kvorum.broker.views.config_layers import config_layers
+from kvorum.broker.views.config_layers import ConfigLayers, config_layers
 from kvorum.metadata.config_definitions import (
     ConfigValue,
     InvalidConfigError,
@@ -56,7 +56,7 @@ class TopicConfigs:
 
     def values(self, topic: str, image: MetadataImage) -> TopicValues:
         """Return the values of one topic."""
-        return TopicValues(topic, image.configs, self._layers(image))
+        return TopicValues(topic, image.configs, self.layers(image))
 
     def changed(
         self, before: MetadataImage, image: MetadataImage, topics: Iterable[str]
@@ -64,7 +64,7 @@ class TopicConfigs:
         """Return the values of those topics whose values may have changed."""
         if image.configs is before.configs:
             return {}
-        are_all_concerned = self._layers(before) != self._layers(image)
+        are_all_concerned = self.layers(before) != self.layers(image)
         return {
             topic: self.values(topic, image)
             for topic in topics
@@ -73,5 +73,6 @@ class TopicConfigs:
             != image.configs.of(ResourceType.TOPIC, topic)
         }
 
-    def _layers(self, image: MetadataImage) -> BrokerConfigLayers:
+    def layers(self, image: MetadataImage) -> ConfigLayers:
+        """Return the values of this broker's keys."""
         return config_layers(image.configs, node_id=self._broker_id, texts=self._texts)

@@ -129,8 +129,7 @@ FEATURES: Final[tuple[Feature, ...]] = (
             MappingProxyType({METADATA_VERSION_FEATURE: int(MetadataVersion.V4_0_IV1)}),
         ),
     ),
-    _feature_served_to(
-        1,
+    _feature(
         SHARE_VERSION_FEATURE,
         FeatureLevel(1, MetadataVersion.V4_2_IV0),
         FeatureLevel(2, MetadataVersion.V4_4_IV0),

@@ -10,6 +10,8 @@ from kvorum.broker.fetch_session.context import FetchManager
 from kvorum.broker.lifecycle import BrokerIdentity
 from kvorum.broker.quota.client_quota_manager import QuotaManagers
 from kvorum.broker.replica_selector import RACK_AWARE, RackAwareReplicaSelector
+from kvorum.broker.share_group_config_provider import ShareGroupConfigProvider
+from kvorum.broker.topic_log_configs import TopicConfigs
 from kvorum.metadata.topic_names import (
     GROUP_METADATA_TOPIC,
     SHARE_GROUP_STATE_TOPIC,
@@ -50,6 +52,7 @@ from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import random_uuid
 
 if TYPE_CHECKING:
+    from kvorum.node.broker.dead_letter_queue.share_group_dlq_manager import ShareGroupDLQManager
     from kvorum.node.broker.group_coordinator.group_coordinator_service import (
         GroupCoordinatorService,
     )
@@ -320,17 +323,36 @@ class BrokerServer:
 
         shared = self._shared
         manager = SharePartitionManager(
-            shared.config.share_fetch,
+            ShareGroupConfigProvider(shared.config.share_fetch, lambda: shared.loader.published),
             self._replication.replicas,
             self._persister.part,
             self._inspector,
             self._purgatories.share_fetch,
-            image=lambda: shared.loader.published,
+            dead_letter_queue=self._share_group_dlq_manager(),
             runtime=shared.runtime,
             random=shared.random,
         )
         shared.loader.subscribe(manager.on_image)
         return manager
+
+    def _share_group_dlq_manager(self) -> ShareGroupDLQManager:
+        from kvorum.node.broker.dead_letter_queue.dead_letter_sender import DeadLetterSender  # noqa: PLC0415 - as the group coordinator
+        from kvorum.node.broker.dead_letter_queue.share_group_dlq_manager import (  # noqa: PLC0415 - as the group coordinator
+            ShareGroupDLQManager,
+        )
+
+        shared, config = self._shared, self._shared.config
+        connections = _broker_connections(shared, "share-group-dlq")
+        return ShareGroupDLQManager(
+            DeadLetterSender(connections, self._own_broker, shared.runtime),
+            config.listeners.inter_broker_name,
+            image=lambda: shared.loader.published,
+            configs=TopicConfigs(config.node_id, config.texts),
+            create_topic=self._topic_creator.create_dead_letter_queue,
+            threads=self._replication.replicas.disk_threads,
+            draw=shared.random.random,
+            runtime=shared.runtime,
+        )
 
     def _identity(self) -> BrokerIdentity:
         shared = self._shared

@@ -9,15 +9,27 @@ from kvorum.broker.share_group_config import (
     ShareGroupConfig,
     share_group_config,
 )
+from kvorum.broker.share_group_config_provider import ShareGroupConfigProvider
 from kvorum.broker.share_partition.settings import SharePartitionSettings
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
+from kvorum.metadata.features import SHARE_VERSION_FEATURE, FeaturesImage
+from kvorum.metadata.image import MetadataImage
+
+SETTINGS = ShareFetchSettings(record_lock_duration_ms=9)
 
 
 def config(**own: str) -> ShareGroupConfig:
     """Return the configuration of a group with values of its own, `_` for a dot in their keys."""
+    return share_group_config(image(2, **own), "orders", SETTINGS)
+
+
+def image(share_version: int, **own: str) -> MetadataImage:
+    """Return the metadata of a cluster with a level of share.version and values of a group."""
     values = Map({name.replace("_", "."): value for name, value in own.items()})
-    configs = ConfigsImage(Map({(int(ResourceType.GROUP), "orders"): values}))
-    return share_group_config(configs, "orders", ShareFetchSettings(record_lock_duration_ms=9))
+    return MetadataImage(
+        configs=ConfigsImage(Map({(int(ResourceType.GROUP), "orders"): values})),
+        features=FeaturesImage(levels=Map({SHARE_VERSION_FEATURE: share_version})),
+    )
 
 
 def test_a_group_without_values_of_its_own_has_the_brokers_and_kafkas() -> None:
@@ -56,3 +68,20 @@ def test_a_group_has_its_own_words() -> None:
     assert own.isolation is IsolationLevel.READ_COMMITTED
     assert not own.partition.is_renew_acknowledge_enabled
     assert (own.partition.delivery_count_limit, own.partition.record_locks_max) == (7, 300)
+
+
+@pytest.mark.parametrize(("share_version", "is_enabled"), [(1, False), (2, True)])
+def test_a_group_has_the_dead_letter_queue_that_it_names_from_share_version_2_on(
+    share_version: int, is_enabled: bool
+) -> None:
+    named = image(share_version, errors_deadletterqueue_topic_name="dlq.orders")
+    found = share_group_config(named, "orders", SETTINGS)
+    assert found.partition.is_dead_letter_queue_enabled is is_enabled
+
+
+def test_a_change_of_a_groups_values_is_in_force_with_its_image() -> None:
+    published = image(2)
+    provider = ShareGroupConfigProvider(SETTINGS, lambda: published)
+    assert provider.config("orders").auto_offset_reset == "latest"
+    published = image(2, share_auto_offset_reset="earliest")
+    assert provider.config("orders").auto_offset_reset == "earliest"

@@ -160,15 +160,13 @@ def test_what_is_not_served_is_neither_a_default_nor_offered() -> None:
         "transaction.version": "0-2",
         "group.version": "0-1",
         "eligible.leader.replicas.version": "0-1",
-        "share.version": "0-1",
+        "share.version": "0-2",
     }
 
 
 def test_a_broker_may_be_in_a_cluster_that_has_a_level_already() -> None:
-    levels = {"streams.version": 1, "share.version": 2}
-    features = offered_features(levels)
+    features = offered_features({"streams.version": 1})
     assert features["streams.version"] == VersionRange(0, 1)
-    assert features["share.version"] == VersionRange(0, 2)
 
 
 def test_defaults_never_break_their_own_dependencies() -> None:

@@ -7,13 +7,21 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, cast
 
+from immutables import Map
 from tests.unit.broker.fetcher.replicas import KEY, Replica, Replicas
 
+from kvorum.broker.dead_letter_queue.dead_letter_queue_error import DeadLetterQueueError
+from kvorum.broker.dead_letter_queue.dead_letter_records import DeadLetterWriter
+from kvorum.broker.partition import Partition
 from kvorum.broker.share_group_config import ShareFetchSettings
+from kvorum.broker.share_group_config_provider import ShareGroupConfigProvider
 from kvorum.broker.share_partition.acknowledgement import AcknowledgeType, ShareAcknowledgementBatch
 from kvorum.broker.share_partition.acquisition import ShareAcquireMode, ShareAcquirer
+from kvorum.broker.share_partition.state_write import DeadLetterCause
 from kvorum.broker.share_session.session import ShareSessionKey
 from kvorum.broker.share_session.topic_id_partition import TopicIdPartition
+from kvorum.metadata.configs_image import ConfigsImage, ResourceType
+from kvorum.metadata.features import SHARE_VERSION_FEATURE, FeaturesImage
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.purgatories import DelayedOperationPurgatory
@@ -36,6 +44,7 @@ from kvorum.wire.messages.write_share_group_state import (
 GROUP = "orders"
 PARTITION = TopicIdPartition(*KEY, "topic")
 LOCK_MS = 30_000
+SETTINGS = ShareFetchSettings(record_lock_duration_ms=LOCK_MS)
 ALICE, BOB = (ShareSessionKey(GROUP, name) for name in ("alice", "bob"))
 
 
@@ -136,6 +145,38 @@ class Acquired:
         return ErrorCode(self.data.error_code)
 
 
+@dataclass
+class DeadLetters:
+    """A dead-letter queue that keeps the offsets; it answers when the test lets it."""
+
+    runtime: SimulatedRuntime
+    problem: str | None = None
+    is_held: bool = False
+    asked: list[tuple[int, int, int, DeadLetterCause]] = field(
+        default_factory=list[tuple[int, int, int, DeadLetterCause]]
+    )
+    """First and last offset, deliveries, and the cause."""
+    waiting: list[Promise[None]] = field(default_factory=list[Promise[None]])
+
+    async def enqueue(self, writer: DeadLetterWriter, _: Partition) -> None:
+        self.asked.append(writer.letter[:4])
+        if self.is_held:
+            promise: Promise[None] = Promise(self.runtime)
+            self.waiting.append(promise)
+            await promise.result()
+        if self.problem is not None:
+            raise DeadLetterQueueError(self.problem)
+
+    def release(self) -> None:
+        """Answer all that waits."""
+        for promise in self.waiting:
+            promise.settle(None)
+        self.waiting.clear()
+
+    def close(self) -> None:
+        pass
+
+
 class _OneReplica:
     """The partitions of a broker that has one."""
 
@@ -160,21 +201,31 @@ class ShareWorld:
         self.replicas.lead(1)
         self.leader = self.replicas.all[1]
         self.keeper = KeeperInMemory(self.runtime)
+        self.image = MetadataImage()
+        self.dead_letters = DeadLetters(self.runtime)
         self.manager = self.new_manager()
 
     def new_manager(self) -> SharePartitionManager:
         """Begin with nothing in memory, as another leader does."""
         self.manager = SharePartitionManager(
-            ShareFetchSettings(record_lock_duration_ms=LOCK_MS),
+            ShareGroupConfigProvider(SETTINGS, lambda: self.image),
             cast("Any", _OneReplica(self.leader, self.runtime)),
             cast("Any", self.keeper),
             BatchInspector(self.runtime),
             DelayedOperationPurgatory(self.runtime),
-            image=MetadataImage,
+            dead_letter_queue=cast("Any", self.dead_letters),
             runtime=self.runtime,
             random=self.random,
         )
         return self.manager
+
+    def name_dead_letter_queue(self) -> None:
+        """Have the group name a dead-letter queue, in a cluster that has them."""
+        named = Map({"errors.deadletterqueue.topic.name": "dlq.orders"})
+        self.image = MetadataImage(
+            configs=ConfigsImage(Map({(int(ResourceType.GROUP), GROUP): named})),
+            features=FeaturesImage(levels=Map({SHARE_VERSION_FEATURE: 2})),
+        )
 
     def write(self, *values: bytes) -> None:
         """Append records, each as a batch, and commit them."""
@@ -210,7 +261,7 @@ class ShareWorld:
             max_wait_ms=max_wait_ms,
             min_bytes=min_bytes,
             max_bytes=1_000_000,
-            isolation=self.manager.group_config(member.group_id).isolation,
+            isolation=self.manager.configs.config(member.group_id).isolation,
         )
         return self.begin(self.manager.fetch(fetch))
 

@@ -115,6 +115,10 @@ _BROKER = {
     "delegation.token.max.lifetime.ms": "How long a delegation token may last in all.",
     "delegation.token.secret.key": "Secret of delegation tokens; without one they are disabled.",
     "delete.topic.enable": "Allow topics to be deleted.",
+    "errors.deadletterqueue.auto.create.topics.enable": (
+        "Create a share group's dead-letter queue that is not there."
+    ),
+    "errors.deadletterqueue.topic.name.prefix": "Beginning of the names of dead-letter queues.",
     "fetch.max.bytes": "Most bytes of records in the answer to one fetch.",
     "group.consumer.assignment.interval.ms": (
         "Shortest time between two target assignments of a consumer group."

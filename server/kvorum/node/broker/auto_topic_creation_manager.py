@@ -5,7 +5,9 @@ from collections.abc import Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+from kvorum.broker.dead_letter_queue.dead_letter_topic import GROUP_ENABLE
 from kvorum.metadata.api import RequestError
+from kvorum.metadata.known_error_code import known_error_code
 from kvorum.metadata.topic_names import (
     GROUP_METADATA_TOPIC,
     SHARE_GROUP_STATE_TOPIC,
@@ -75,6 +77,28 @@ class AutoTopicCreationManager:
         if name not in self._names_under_way:
             creation = self._request([name])
             self._begin([name], self._forwarder.channel.send(creation, CreateTopicsResponse))
+        await self._images.wait_for(
+            lambda image: image.topics.by_name(name) is not None, INTERNAL_TOPIC_TIMEOUT_MS
+        )
+
+    async def create_dead_letter_queue(self, name: str) -> None:
+        """Create a topic for dead letters of share groups; wait for it, but not for long.
+
+        Raises RequestError.
+        """
+        request = CreateTopicsRequest(
+            topics=[_dead_letter_queue(name)], timeout_ms=self._config.network.request_timeout_ms
+        )
+        try:
+            response = await self._forwarder.channel.send(request, CreateTopicsResponse)
+        except ControllerUnreachableError as error:
+            raise RequestError(ErrorCode.REQUEST_TIMED_OUT, str(error)) from error
+        except NoCommonVersionError as error:
+            raise RequestError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
+        (created,) = response.topics
+        code = known_error_code(created.error_code)
+        if code is not ErrorCode.NONE:
+            raise RequestError(code, created.error_message or code.default_message)
         await self._images.wait_for(
             lambda image: image.topics.by_name(name) is not None, INTERNAL_TOPIC_TIMEOUT_MS
         )
@@ -218,6 +242,15 @@ def _share_group_state_topic(
                 "retention.ms": "-1",
             }
         ),
+    )
+
+
+def _dead_letter_queue(name: str) -> CreateTopicsRequest.CreatableTopic:
+    return CreateTopicsRequest.CreatableTopic(
+        name=name,
+        num_partitions=DEFAULT_BY_CONTROLLER,
+        replication_factor=DEFAULT_BY_CONTROLLER,
+        configs=_configs({GROUP_ENABLE: "true", "message.timestamp.type": "CreateTime"}),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kvorum.broker.add_partitions_to_txn import VERIFICATION_KEY
+from kvorum.broker.dead_letter_queue.dead_letter_topic import DeadLetterQueueSettings
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.controller.controller_mutation_quota import MutationQuotas
 from kvorum.controller.settings import ControllerSettings
@@ -45,6 +46,7 @@ TOPIC_KEYS_IN_USE: Final = keys_of(TopicLogConfig) | {MIN_INSYNC_REPLICAS, UNCLE
 """The topic keys with an effect that a node's file can have defaults for, and others."""
 SETTINGS: Final[tuple[type, ...]] = (
     ControllerSettings,
+    DeadLetterQueueSettings,
     FetcherSettings,
     ListenerKeys,
     LogManagerSettings,

@@ -158,7 +158,7 @@ async def _read(
         max_wait_ms=body.max_wait_ms,
         min_bytes=min(body.min_bytes, max_bytes),
         max_bytes=max_bytes,
-        isolation=manager.group_config(member.group_id).isolation,
+        isolation=manager.configs.config(member.group_id).isolation,
     )
     return [*await manager.fetch(fetch), *refused]
 

@@ -95,7 +95,7 @@ def is_member_id(text: str) -> bool:
 
 def lock_duration_ms(manager: SharePartitionManager, member: ShareSessionKey) -> int:
     """Return the time for which a member has what it acquires."""
-    return manager.group_config(member.group_id).partition.record_lock_duration_ms
+    return manager.configs.config(member.group_id).partition.record_lock_duration_ms
 
 
 def _utf_16_units(text: str) -> int:

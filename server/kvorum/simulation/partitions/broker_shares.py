@@ -2,12 +2,16 @@
 
 from dataclasses import replace
 
+from kvorum.broker.share_group_config_provider import ShareGroupConfigProvider
+from kvorum.broker.topic_log_configs import TopicConfigs
 from kvorum.coordinator.share_partition_key import SharePartitionKey
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topic_names import SHARE_GROUP_STATE_TOPIC
 from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
 from kvorum.node.broker.coordinator.coordinator_on_demand import CoordinatorOnDemand
+from kvorum.node.broker.dead_letter_queue.dead_letter_sender import DeadLetterSender
+from kvorum.node.broker.dead_letter_queue.share_group_dlq_manager import ShareGroupDLQManager
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.group_coordinator.network_partition_metadata_client import (
     NetworkPartitionMetadataClient,
@@ -69,12 +73,21 @@ class BrokerShares:
             runtime=runtime,
         )
         self.partitions = SharePartitionManager(
-            settings.of_leaders,
+            ShareGroupConfigProvider(settings.of_leaders, broker.image),
             replicas,
             persister,
             BatchInspector(runtime),
             DelayedOperationPurgatory(runtime),
-            image=broker.image,
+            dead_letter_queue=ShareGroupDLQManager(
+                DeadLetterSender(connections("share-group-dlq"), own, runtime),
+                listener,
+                image=broker.image,
+                configs=TopicConfigs(broker.id, {}),
+                create_topic=_create_nothing,
+                threads=replicas.disk_threads,
+                draw=random.random,
+                runtime=runtime,
+            ),
             runtime=runtime,
             random=random,
         )
@@ -118,4 +131,4 @@ class BrokerShares:
 
 
 async def _create_nothing(_: str) -> None:
-    """Do nothing: the internal topics are created in the beginning."""
+    """Do nothing: the topics are created in the beginning."""

@@ -5,6 +5,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Final
 
+from kvorum.broker.dead_letter_queue.dead_letter_queue_error import DeadLetterQueueError
+from kvorum.broker.dead_letter_queue.dead_letter_records import DeadLetterWriter
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_watchers import PartitionWatchers
 from kvorum.broker.share_partition.acknowledgement import ShareAcknowledgementBatch
@@ -15,9 +17,11 @@ from kvorum.broker.share_partition.state_write import DeadLetter, StateWrite
 from kvorum.broker.share_session.topic_id_partition import TopicIdPartition
 from kvorum.coordinator.share_partition_key import SharePartitionKey
 from kvorum.metadata.api import RequestError
+from kvorum.node.broker.dead_letter_queue.share_group_dlq_manager import ShareGroupDLQManager
 from kvorum.node.broker.share_coordinator.persister import Persister
 from kvorum.node.broker.share_fetch.share_fetch import AcknowledgeResult
 from kvorum.node.coroutines import Lock, Task, Wait
+from kvorum.node.events.log_event import LogEvent
 from kvorum.node.runtime import Runtime, Timer
 from kvorum.storage.errors import StorageError
 from kvorum.wire.error_codes import ErrorCode
@@ -55,6 +59,7 @@ class LedSharePartition:
         persister: Persister,
         runtime: Runtime,
         *,
+        dead_letter_queue: ShareGroupDLQManager,
         find_start: FindStart,
         forget: Callable[["LedSharePartition"], None],
     ) -> None:
@@ -73,6 +78,7 @@ class LedSharePartition:
         self.failure: RequestError | None = None
         """The error upon which the state could not be read."""
         self._persister = persister
+        self._dead_letter_queue = dead_letter_queue
         self._runtime = runtime
         self._find_start = find_start
         self._forget = forget
@@ -163,7 +169,7 @@ class LedSharePartition:
         has_start = result.start_offset != UNINITIALIZED_START_OFFSET
         if result.error_code == ErrorCode.NONE and not has_start:
             reset_offset = await self._find_start(key.group_id, self.replica)
-        self._complete_dead_letters(self.state.initialize(result, reset_offset=reset_offset))
+        self._copy_dead_letters(self.state.initialize(result, reset_offset=reset_offset))
 
     async def _write(self, write: StateWrite) -> AcknowledgeResult:
         """Have what was decided written; return the result for the member that waits for it."""
@@ -175,7 +181,7 @@ class LedSharePartition:
             )
         result = response.results[0].partitions[0]
         completed = self.state.complete_write(write, result.error_code, result.error_message)
-        self._complete_dead_letters(completed.dead_letters)
+        self._copy_dead_letters(completed.dead_letters)
         self.arm()
         self.watchers.notify()
         told = AcknowledgeResult.of(completed.refusal)
@@ -183,10 +189,34 @@ class LedSharePartition:
             self._forget(self)
         return told
 
-    def _complete_dead_letters(self, dead_letters: Sequence[DeadLetter]) -> None:
-        """Archive what an earlier leader wanted to copy: this one has no dead-letter queue."""
+    def _copy_dead_letters(self, dead_letters: Sequence[DeadLetter]) -> None:
+        """Copy records in the background."""
         for dead_letter in dead_letters:
-            self._begin_write(self.state.complete_dead_letter(dead_letter))
+            Task(self._copy_dead_letter(dead_letter), self._on_task_end)
+
+    async def _copy_dead_letter(self, dead_letter: DeadLetter) -> None:
+        """Copy records to the dead-letter queue, then archive them, also if they are not there.
+
+        Those that could not be copied are left to the next leader, if this one has ended.
+        """
+        replica = self.replica
+        writer = DeadLetterWriter(self.key.group_id, replica.topic_partition, dead_letter)
+        try:
+            await self._dead_letter_queue.enqueue(writer, replica)
+        except DeadLetterQueueError as error:
+            if self.state.state is SharePartitionState.FENCED:
+                return
+            _log.error(
+                LogEvent(
+                    "Records are archived, but are not in the dead-letter queue",
+                    group=self.key.group_id,
+                    partition=str(replica.topic_partition),
+                    first_offset=dead_letter.first_offset,
+                    last_offset=dead_letter.last_offset,
+                    error=str(error),
+                )
+            )
+        await self._write(self.state.complete_dead_letter(dead_letter))
 
     def _begin_write(self, write: StateWrite) -> None:
         """Write in the background."""

@@ -6,11 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kvorum.broker.partition import Partition
-from kvorum.broker.share_group_config import (
-    ShareFetchSettings,
-    ShareGroupConfig,
-    share_group_config,
-)
+from kvorum.broker.share_group_config_provider import ShareGroupConfigProvider
 from kvorum.broker.share_partition.acknowledgement import ShareAcknowledgementBatch
 from kvorum.broker.share_session.context import (
     ReadSharePartition,
@@ -26,6 +22,7 @@ from kvorum.metadata.api import RequestError
 from kvorum.metadata.features import SHARE_VERSION_FEATURE
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.batch_inspector import BatchInspector
+from kvorum.node.broker.dead_letter_queue.share_group_dlq_manager import ShareGroupDLQManager
 from kvorum.node.broker.purgatories import DelayedOperationPurgatory
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.share_coordinator.persister import Persister
@@ -51,25 +48,26 @@ class SharePartitionManager:
 
     def __init__(
         self,
-        settings: ShareFetchSettings,
+        configs: ShareGroupConfigProvider,
         replicas: ReplicaManager,
         persister: Persister,
         inspector: BatchInspector,
         purgatory: DelayedOperationPurgatory,
         *,
-        image: Callable[[], MetadataImage],
+        dead_letter_queue: ShareGroupDLQManager,
         runtime: Runtime,
         random: Random,
     ) -> None:
-        self._settings = settings
+        self.configs = configs
+        """The configurations of share groups."""
         self._replicas = replicas
         self._persister = persister
+        self._dead_letter_queue = dead_letter_queue
         self._inspector = inspector
         self._purgatory = purgatory
-        self._image = image
         self._runtime = runtime
         self._random = random
-        self.sessions = ShareSessionCache(settings.sessions_max)
+        self.sessions = ShareSessionCache(configs.settings.sessions_max)
         """The sessions, to be counted."""
         self._partitions: dict[SharePartitionKey, LedSharePartition] = {}
 
@@ -80,18 +78,14 @@ class SharePartitionManager:
 
     def close(self) -> None:
         """Give out no records any more."""
-        for led in self.partitions:
-            self._forget(led)
+        self._forget_all()
+        self._dead_letter_queue.close()
 
     def on_image(self, image: MetadataImage) -> None:
         """Forget everything once the cluster has no share groups any more."""
         if image.features.level(SHARE_VERSION_FEATURE) < 1:
-            self.close()
+            self._forget_all()
             self.sessions.remove_all()
-
-    def group_config(self, group_id: str) -> ShareGroupConfig:
-        """Return the configuration of a group that holds at the moment."""
-        return share_group_config(self._image().configs, group_id, self._settings)
 
     def new_context(
         self,
@@ -227,14 +221,19 @@ class SharePartitionManager:
         led = LedSharePartition(
             key,
             replica,
-            lambda: self.group_config(group_id).partition,
+            lambda: self.configs.config(group_id).partition,
             self._persister,
             self._runtime,
+            dead_letter_queue=self._dead_letter_queue,
             find_start=self._find_start,
             forget=self._forget,
         )
         self._partitions[key] = led
         return led
+
+    def _forget_all(self) -> None:
+        for led in self.partitions:
+            self._forget(led)
 
     def _forget(self, led: LedSharePartition) -> None:
         if self._partitions.get(led.key) is led:
@@ -244,7 +243,7 @@ class SharePartitionManager:
     async def _find_start(self, group_id: str, replica: Partition) -> int:
         return await start_offset(
             replica,
-            self.group_config(group_id).auto_offset_reset,
+            self.configs.config(group_id).auto_offset_reset,
             self._inspector,
             disk_threads=self._replicas.disk_threads,
             wall_ms=self._runtime.wall_ms(),
