@@ -3,9 +3,9 @@
 from types import MappingProxyType
 from typing import Final
 
-from kvorum.node.metrics.names import OWN_DOMAIN, Kind, Metric, MetricGroup
+from kvorum.node.metrics import share_catalogue
+from kvorum.node.metrics.names import OWN_DOMAIN, SERVER_DOMAIN, Kind, Metric, MetricGroup
 
-SERVER_DOMAIN: Final = "kafka.server"
 LOG_DOMAIN: Final = "kafka.log"
 NETWORK_DOMAIN: Final = "kafka.network"
 _TOPIC_METERS: Final = MappingProxyType(
@@ -121,20 +121,6 @@ FETCH_SESSION_RATES: Final = MetricGroup(
     {"IncrementalFetchSessionEvictionsPerSec": "Fetch sessions that have made room for others"},
     kind=Kind.METER,
 )
-SHARE_SESSIONS: Final = MetricGroup(
-    SERVER_DOMAIN,
-    "ShareSessionCache",
-    {
-        "ShareSessionsCount": "Share sessions of members",
-        "SharePartitionsCount": "Partitions of these sessions",
-    },
-)
-SHARE_SESSION_RATES: Final = MetricGroup(
-    SERVER_DOMAIN,
-    "ShareSessionCache",
-    {"ShareSessionEvictionsPerSec": "Share sessions that have ended with their connections"},
-    kind=Kind.METER,
-)
 LOG: Final = MetricGroup(
     LOG_DOMAIN,
     "Log",
@@ -213,17 +199,6 @@ TRANSACTION_LOADS: Final = MetricGroup(
 SHARE_LOADS: Final = MetricGroup(
     SERVER_DOMAIN, "share-coordinator-metrics", _LOAD_TIMES, has_attributes=True
 )
-SHARE_WRITES: Final = MetricGroup(
-    SERVER_DOMAIN,
-    "share-coordinator-metrics",
-    {
-        "write-rate": "Writes of the state of share partitions, by second",
-        "write-total": "Writes of the state of share partitions",
-        "write-latency-avg": "Mean time of a request to write it, in ms, of the last minute",
-        "write-latency-max": "Longest time of a request to write it, in ms, of the last minute",
-    },
-    has_attributes=True,
-)
 TRANSACTION_MARKERS: Final = MetricGroup(
     "kafka.coordinator.transaction",
     "TransactionMarkerChannelManager",
@@ -256,8 +231,7 @@ BROKER_GROUPS: Final = (
     PURGATORIES,
     FETCH_SESSIONS,
     FETCH_SESSION_RATES,
-    SHARE_SESSIONS,
-    SHARE_SESSION_RATES,
+    *share_catalogue.GROUPS,
     LOG,
     LOG_MANAGER,
     LOG_DIRECTORIES,
@@ -269,7 +243,6 @@ BROKER_GROUPS: Final = (
     GROUP_LOADS,
     TRANSACTION_LOADS,
     SHARE_LOADS,
-    SHARE_WRITES,
     TRANSACTION_MARKERS,
     VERIFICATION_TIMES,
     VERIFICATION_FAILURES,

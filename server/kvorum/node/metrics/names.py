@@ -21,6 +21,7 @@ from types import MappingProxyType
 from kvorum.node.metrics.sensors import Distribution
 
 OWN_DOMAIN = "kvorum"
+SERVER_DOMAIN = "kafka.server"
 PER_SECOND = "PerSec"
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_]")
 

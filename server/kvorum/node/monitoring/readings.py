@@ -21,7 +21,6 @@ from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.broker.group_coordinator.share_group_rebalances import ShareGroupRebalances
 from kvorum.node.broker.purgatories import Purgatories
 from kvorum.node.broker.replica_manager import ReplicaManager
-from kvorum.node.broker.share_coordinator.share_coordinator_metrics import ShareCoordinatorMetrics
 from kvorum.node.broker.transaction_verification import AddPartitionsToTxnManager
 from kvorum.node.broker_server import BrokerServer
 from kvorum.node.controller.quorum_controller import QuorumController
@@ -30,6 +29,7 @@ from kvorum.node.metadata_loader import MetadataLoader, SnapshotGenerator
 from kvorum.node.metrics import catalogue
 from kvorum.node.metrics.names import MetricGroup, Reading
 from kvorum.node.metrics.sensors import WindowedSensor
+from kvorum.node.monitoring.share_readings import share_session_readings, share_state_readings
 from kvorum.node.raft import RaftNode
 from kvorum.node.raft.measures import RaftMeasures
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, RequestMetrics
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from kvorum.node.broker.share_coordinator.share_coordinator_service import (
         ShareCoordinatorService,
     )
-    from kvorum.node.broker.share_fetch.share_partition_manager import SharePartitionManager
     from kvorum.node.broker.transaction_coordinator.transaction_coordinator_service import (
         TransactionCoordinatorService,
     )
@@ -201,7 +200,7 @@ def record_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Read
     yield from _log_directories(replicas, shared.directories.log_directories)
     yield from _purgatories(services.purgatories)
     yield from _fetch_sessions(services.fetch_sessions.cache)
-    yield from _share_sessions(services.fetched_shares.part_if_made)
+    yield from share_session_readings(services.fetched_shares.part_if_made)
     yield from _late_transactions(replicas, shared)
     now_ms = shared.clock.monotonic_ms()
     groups = services.coordinated_groups.service_if_made
@@ -213,7 +212,7 @@ def record_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Read
     yield from _loads(catalogue.TRANSACTION_LOADS, transactions, now_ms)
     shares = services.coordinated_shares.service_if_made
     yield from _loads(catalogue.SHARE_LOADS, shares, now_ms)
-    yield from _share_writes(shares, now_ms)
+    yield from share_state_readings(shares, now_ms)
     yield from _transactions(transactions)
     yield from _verifications(server.add_partitions_to_txn)
 
@@ -326,16 +325,6 @@ def _fetch_sessions(cache: FetchSessionCache) -> Iterator[Reading]:
     yield rates.reading("IncrementalFetchSessionEvictionsPerSec", cache.eviction_count)
 
 
-def _share_sessions(manager: SharePartitionManager | None) -> Iterator[Reading]:
-    sessions = None if manager is None else manager.sessions
-    group, rates = catalogue.SHARE_SESSIONS, catalogue.SHARE_SESSION_RATES
-    yield group.reading("ShareSessionsCount", 0 if sessions is None else len(sessions))
-    partition_count = 0 if sessions is None else sessions.partition_count
-    yield group.reading("SharePartitionsCount", partition_count)
-    eviction_count = 0 if sessions is None else sessions.eviction_count
-    yield rates.reading("ShareSessionEvictionsPerSec", eviction_count)
-
-
 def group_readings(service: GroupCoordinatorService | None) -> Iterator[Reading]:
     """Yield the counts of groups, all zero before there is a coordinator."""
     offset_count, states = 0, Counter[str]()
@@ -386,15 +375,6 @@ def _loads(
     times_ms = WindowedSensor(now_ms) if service is None else service.runtime.load_times_ms
     yield group.reading("partition-load-time-max", times_ms.maximum(now_ms))
     yield group.reading("partition-load-time-avg", times_ms.average(now_ms))
-
-
-def _share_writes(service: ShareCoordinatorService | None, now_ms: float) -> Iterator[Reading]:
-    group = catalogue.SHARE_WRITES
-    metrics = ShareCoordinatorMetrics(now_ms) if service is None else service.metrics
-    yield group.reading("write-rate", metrics.writes.rate_per_second(now_ms))
-    yield group.reading("write-total", metrics.write_count)
-    yield group.reading("write-latency-avg", metrics.write_times_ms.average(now_ms))
-    yield group.reading("write-latency-max", metrics.write_times_ms.maximum(now_ms))
 
 
 def _transactions(service: TransactionCoordinatorService | None) -> Iterator[Reading]:
