@@ -4,8 +4,10 @@ import math
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import pytest
+from tests.interop.measured_share_group import SHARE_STATE_SETTINGS, share_records
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.metrics_scrape import Page, scrape
 from tests.support.node import CLUSTER_ID, COMBINED_HEAP_MB, LEVELS_OF_OURS, STANDALONE, Node
@@ -43,7 +45,8 @@ PLAYED = (100, 101, 102)
 """The last of them is never unfenced."""
 APPLIED_LATER = frozenset({"PartitionCount", "LeaderCount"})
 """The counts that follow the metadata: the replica manager applies a change after it is read."""
-OFTEN = {"metadata.log.max.snapshot.interval.ms": "1000"}
+SETTINGS = {"metadata.log.max.snapshot.interval.ms": "1000", **SHARE_STATE_SETTINGS}
+OWN_BROKER: Final = 1
 ATTRIBUTES = {Kind.GAUGE: "Value", Kind.TEXT: "Value", Kind.METER: "Count"}
 HISTOGRAM_ATTRIBUTES = frozenset({"Count", "50thPercentile", "99thPercentile", "999thPercentile"})
 METRICS = [
@@ -149,30 +152,70 @@ def topics_on(first: int, second: int) -> CreateTopicsRequest:
     )
 
 
+class Lives(NamedTuple):
+    """The attributes of a node before a share group comes to it, and with the group."""
+
+    before: list[Attribute]
+    shared: list[Attribute]
+
+
+def attributes_of(process: subprocess.Popen[str]) -> list[Attribute]:
+    """Return what the program in `process` prints in answer to a line."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    said = iter(process.stdout.readline, f"{READY}\n")
+    return [read(line.rstrip("\n")) for line in said if line.count("\t") >= 3]
+
+
 @pytest.fixture(scope="module")
-def beans(
-    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
-) -> list[Attribute]:
+def lives(java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory) -> Lives:
     """Every attribute of a real combined node that has lived through a little."""
     folder = tmp_path_factory.mktemp("metrics")
-    node = Node(folder, OFTEN, java=java).format((*STANDALONE, *LEVELS_OF_OURS), tools=kafka_tools)
+    node = Node(folder, SETTINGS, java=java).format(
+        (*STANDALONE, *LEVELS_OF_OURS), tools=kafka_tools
+    )
     arguments = [str(node.properties), str(SETTLING_MS)]
     command = java.program("MetricNames", *arguments, heap_mb=COMBINED_HEAP_MB)
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline().strip() == READY
             live_through(node)
-            said, _ = process.communicate("\n", timeout=PATIENCE_S)
+            before = attributes_of(process)
+            with RawClient(node.broker) as member:
+                share_records(OWN_BROKER, member, TOPIC)
+                shared = attributes_of(process)
+            process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()
-    return [read(line) for line in said.splitlines() if line.count("\t") >= 3]
+    return Lives(before, shared)
 
 
 @pytest.fixture(scope="module")
-def page(beans: list[Attribute], tmp_path_factory: pytest.TempPathFactory) -> Page:
+def beans(lives: Lives) -> list[Attribute]:
+    """Every attribute of the real node before there is a share group."""
+    return lives.before
+
+
+@pytest.fixture(scope="module")
+def shared_beans(lives: Lives) -> list[Attribute]:
+    """Every attribute of the real node with a share group."""
+    return lives.shared
+
+
+class Pages(NamedTuple):
+    """The metrics of our node at the same two times."""
+
+    before: Page
+    shared: Page
+
+
+@pytest.fixture(scope="module")
+def pages(beans: list[Attribute], tmp_path_factory: pytest.TempPathFactory) -> Pages:
     """The metrics of one of our nodes in the same place, once it hosts and leads as many."""
     counted_there = {
         each.metric_name: float(each.text)
@@ -183,7 +226,7 @@ def page(beans: list[Attribute], tmp_path_factory: pytest.TempPathFactory) -> Pa
     (port,) = free_ports(1)
     address = f"127.0.0.1:{port}"
     folder = tmp_path_factory.mktemp("our-metrics")
-    with Node(folder, {**OFTEN, "kvorum.metrics.listener": address}).format() as node:
+    with Node(folder, {**SETTINGS, "kvorum.metrics.listener": address}).format() as node:
         live_through(node)
 
         def counts_everything() -> Page | None:
@@ -199,9 +242,24 @@ def page(beans: list[Attribute], tmp_path_factory: pytest.TempPathFactory) -> Pa
             return found if applied == {end - 1} and counted == counted_there else None
 
         # The last commit is counted a moment later; partitions are hosted and led after that.
-        return node.process.wait_until(
+        before = node.process.wait_until(
             counts_everything, "controller and broker count all that is committed"
         )
+        with RawClient(node.broker) as member:
+            share_records(OWN_BROKER, member, TOPIC)
+            return Pages(before, scrape(address))
+
+
+@pytest.fixture(scope="module")
+def page(pages: Pages) -> Page:
+    """The metrics of our node before there is a share group."""
+    return pages.before
+
+
+@pytest.fixture(scope="module")
+def shared_page(pages: Pages) -> Page:
+    """The metrics of our node with a share group."""
+    return pages.shared
 
 
 def is_of(attribute: Attribute, metric: Metric) -> bool:
@@ -221,18 +279,24 @@ def is_of(attribute: Attribute, metric: Metric) -> bool:
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.exported_name)
-def test_kafka_has_everything_that_bears_its_name(beans: list[Attribute], metric: Metric) -> None:
-    found = [attribute for attribute in beans if is_of(attribute, metric)]
+def test_kafka_has_everything_that_bears_its_name(
+    shared_beans: list[Attribute], metric: Metric
+) -> None:
+    found = [attribute for attribute in shared_beans if is_of(attribute, metric)]
     assert found
     assert {attribute.kind == "String" for attribute in found} == {metric.kind is Kind.TEXT}
     if metric.kind is Kind.HISTOGRAM:
         assert {attribute.name for attribute in found} == HISTOGRAM_ATTRIBUTES
 
 
-def test_the_rest_of_what_kafka_measures_is_listed_with_a_reason(beans: list[Attribute]) -> None:
+def test_the_rest_of_what_kafka_measures_is_listed_with_a_reason(
+    shared_beans: list[Attribute],
+) -> None:
     ours = {(metric.domain, metric.type, metric.name) for metric in METRICS}
     # The logs of partitions have beans whose type is that of the log, other beans none.
-    theirs = {(each.domain, each.type, each.metric_name) for each in beans if each.type} - ours
+    theirs = {
+        (each.domain, each.type, each.metric_name) for each in shared_beans if each.type
+    } - ours
     unused, unlisted = set(ABSENT), list[tuple[str, str, str]]()
     for domain, bean_type, name in sorted(theirs):
         reasons = [
@@ -377,6 +441,11 @@ COUNTED: list[tuple[str, dict[str, str]]] = [
 def test_the_same_records_and_requests_are_counted_alike(
     beans: list[Attribute], page: Page, name: str, labels: dict[str, str]
 ) -> None:
+    compare(beans, page, name, labels)
+
+
+def compare(beans: list[Attribute], page: Page, name: str, labels: dict[str, str]) -> None:
+    """Demand the same value on both sides."""
     (metric,) = [
         one for one in METRICS if one.exported_name == name and set(one.labels) == set(labels)
     ]
@@ -414,10 +483,29 @@ def test_there_was_something_to_count(page: Page, name: str, value: float) -> No
     assert page.value(f"kafka_controller_{name}") == value
 
 
-def test_every_metric_of_a_combined_node_is_on_its_page(page: Page) -> None:
+# Counts of the same fetches and acknowledgements of a share group on both sides.
+SHARED: list[tuple[str, dict[str, str]]] = [
+    ("kafka_server_ShareSessionCache_ShareSessionsCount", {}),
+    ("kafka_server_ShareSessionCache_SharePartitionsCount", {}),
+    ("kafka_server_share_coordinator_metrics_write_total", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "labels"), SHARED, ids=str)
+def test_the_same_share_group_is_counted_alike(
+    shared_beans: list[Attribute], shared_page: Page, name: str, labels: dict[str, str]
+) -> None:
+    compare(shared_beans, shared_page, name, labels)
+
+
+def test_there_was_something_to_share(shared_page: Page) -> None:
+    assert shared_page.value("kafka_server_share_coordinator_metrics_write_total") == 3
+
+
+def test_every_metric_of_a_combined_node_is_on_its_page(shared_page: Page) -> None:
     endings = {Kind.METER: "_total", Kind.HISTOGRAM: "_count", Kind.TEXT: "_info", Kind.GAUGE: ""}
     wanted = {metric.exported_name + endings[metric.kind] for metric in all_metrics()}
-    assert wanted - page.names == set()
+    assert wanted - shared_page.names == set()
 
 
 def test_offsets_and_times_agree_with_each_other(beans: list[Attribute], page: Page) -> None:

@@ -94,7 +94,8 @@ ABSENT: Final[tuple[Absent, ...]] = (
     *_absent("kafka.utils", "Throttler", _NOT_OF_RECORDS),
     *_absent(
         "kafka.server",
-        "group-coordinator-metrics share-coordinator-metrics ShareGroupMetrics",
+        "group-coordinator-metrics share-coordinator-metrics ShareGroupMetrics "
+        "SharePartitionMetrics DelayedShareFetchMetrics",
         _NOT_OF_RECORDS,
     ),
 )
