@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import pytest
-from tests.interop.measured_share_group import SHARE_STATE_SETTINGS, share_records
+from tests.interop.measured_share_group import GROUP, SHARE_STATE_SETTINGS, share_records
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.metrics_scrape import Page, scrape
 from tests.support.node import CLUSTER_ID, COMBINED_HEAP_MB, LEVELS_OF_OURS, STANDALONE, Node
@@ -485,6 +485,11 @@ def test_there_was_something_to_count(page: Page, name: str, value: float) -> No
 
 # Counts of the same fetches and acknowledgements of a share group on both sides.
 SHARED: list[tuple[str, dict[str, str]]] = [
+    ("kafka_server_DelayedShareFetchMetrics_Expires", {}),
+    *(
+        ("kafka_server_ShareGroupMetrics_RecordAcknowledgements", {"ackType": kind})
+        for kind in ("Accept", "Release", "Reject", "Renew")
+    ),
     ("kafka_server_ShareSessionCache_ShareSessionsCount", {}),
     ("kafka_server_ShareSessionCache_SharePartitionsCount", {}),
     ("kafka_server_share_coordinator_metrics_write_total", {}),
@@ -498,8 +503,33 @@ def test_the_same_share_group_is_counted_alike(
     compare(shared_beans, shared_page, name, labels)
 
 
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("ShareGroupMetrics_PartitionLoadTimeMs", {}),
+        ("ShareGroupMetrics_RequestTopicPartitionsFetchRatio", {"group": GROUP}),
+    ],
+    ids=str,
+)
+def test_the_same_share_group_is_measured_as_often(
+    shared_beans: list[Attribute], shared_page: Page, name: str, labels: dict[str, str]
+) -> None:
+    (metric,) = [one for one in METRICS if one.exported_name == f"kafka_server_{name}"]
+    theirs = {
+        each.name: float(each.text)
+        for each in shared_beans
+        if is_of(each, metric) and each.labels == labels
+    }
+    assert shared_page.value(f"kafka_server_{name}_count", **labels) == theirs["Count"]
+    if not name.endswith("TimeMs"):
+        median = shared_page.value(f"kafka_server_{name}", **labels, quantile="0.5")
+        assert median == theirs["50thPercentile"]
+
+
 def test_there_was_something_to_share(shared_page: Page) -> None:
-    assert shared_page.value("kafka_server_share_coordinator_metrics_write_total") == 3
+    counted = "kafka_server_ShareGroupMetrics_RecordAcknowledgements_total"
+    kinds = {"Accept": 2, "Release": 1, "Reject": 1, "Renew": 1}
+    assert {kind: shared_page.value(counted, ackType=kind) for kind in kinds} == kinds
 
 
 def test_every_metric_of_a_combined_node_is_on_its_page(shared_page: Page) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, cast
 
 from immutables import Map
-from tests.unit.broker.fetcher.replicas import KEY, Replica, Replicas
+from tests.unit.broker.fetcher.replicas import KEY, WALL_MS, Replica, Replicas
+from tests.unit.storage.topic_logs import batch_of
 
 from kvorum.broker.dead_letter_queue.dead_letter_queue_error import DeadLetterQueueError
 from kvorum.broker.dead_letter_queue.dead_letter_records import DeadLetterWriter
@@ -40,11 +41,11 @@ from kvorum.wire.messages.write_share_group_state import (
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
 )
+from kvorum.wire.records import RecordData
 
 GROUP = "orders"
 PARTITION = TopicIdPartition(*KEY, "topic")
 LOCK_MS = 30_000
-SETTINGS = ShareFetchSettings(record_lock_duration_ms=LOCK_MS)
 ALICE, BOB = (ShareSessionKey(GROUP, name) for name in ("alice", "bob"))
 
 
@@ -183,6 +184,7 @@ class _OneReplica:
     def __init__(self, replica: Replica, runtime: SimulatedRuntime) -> None:
         self.replica = replica
         self.disk_threads = runtime
+        self.topic_stats = replica.topic_stats
 
     def partition(self, topic_id: bytes, index: int) -> object:
         return self.replica.partition if (topic_id, index) == KEY else None
@@ -203,16 +205,22 @@ class ShareWorld:
         self.keeper = KeeperInMemory(self.runtime)
         self.image = MetadataImage()
         self.dead_letters = DeadLetters(self.runtime)
+        self.purgatory = DelayedOperationPurgatory(self.runtime)
         self.manager = self.new_manager()
 
-    def new_manager(self) -> SharePartitionManager:
+    def new_manager(self, *, record_locks_max: int = 2000) -> SharePartitionManager:
         """Begin with nothing in memory, as another leader does."""
         self.manager = SharePartitionManager(
-            ShareGroupConfigProvider(SETTINGS, lambda: self.image),
+            ShareGroupConfigProvider(
+                ShareFetchSettings(
+                    record_lock_duration_ms=LOCK_MS, record_locks_max=record_locks_max
+                ),
+                lambda: self.image,
+            ),
             cast("Any", _OneReplica(self.leader, self.runtime)),
             cast("Any", self.keeper),
             BatchInspector(self.runtime),
-            DelayedOperationPurgatory(self.runtime),
+            self.purgatory,
             dead_letter_queue=cast("Any", self.dead_letters),
             runtime=self.runtime,
             random=self.random,
@@ -232,6 +240,14 @@ class ShareWorld:
         self.leader.write(*values)
         self.replicas.copy(1, 2, 3)
 
+    def write_together(self, *values: bytes) -> None:
+        """Append records as one batch, and commit them."""
+        batch = batch_of(*(RecordData(value, None, WALL_MS) for value in values))
+        self.leader.partition.append_records_to_leader(
+            batch, required_acks=1, wall_ms=WALL_MS, now_ms=self.replicas.now_ms
+        )
+        self.replicas.copy(1, 2, 3)
+
     def run(self, for_ms: float = 0.0) -> None:
         """Let time pass."""
         self.events.run_until(self.events.now_ms + for_ms)
@@ -247,6 +263,7 @@ class ShareWorld:
         self,
         member: ShareSessionKey = ALICE,
         *,
+        partitions: Sequence[TopicIdPartition] = (PARTITION,),
         max_wait_ms: int = 0,
         max_records: int = 100,
         min_bytes: int = 1,
@@ -256,7 +273,7 @@ class ShareWorld:
         fetch = ShareFetch(
             group_id=member.group_id,
             acquirer=ShareAcquirer(member.member_id, mode, 100),
-            partitions=[PARTITION],
+            partitions=partitions,
             max_records=max_records,
             max_wait_ms=max_wait_ms,
             min_bytes=min_bytes,

@@ -29,13 +29,15 @@ class WatchedPartition(Protocol):
 class DelayedOperationPurgatory:
     """The requests of one kind that wait.
 
-    `delayed_count` is how many they are, `watched_count` how many partitions they watch together.
+    `delayed_count` is how many they are, `watched_count` how many partitions they watch together,
+    and `expired_count` how many have been answered because their time was up.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self.delayed_count = 0
         self.watched_count = 0
+        self.expired_count = 0
         # In the order in which they were called, by the partitions or by one of them.
         self._to_be_woken: dict[Pulse, None] = {}
         self._is_waking = False
@@ -54,6 +56,7 @@ class DelayedOperationPurgatory:
         if is_complete():
             return True
         if timeout_ms <= 0:
+            self.expired_count += 1
             return False
         changed = Pulse(self._runtime)
         wake = partial(self._wake, changed)
@@ -62,7 +65,10 @@ class DelayedOperationPurgatory:
         self.delayed_count += 1
         self.watched_count += len(partitions)
         try:
-            return await changed.until(is_complete, timeout_ms)
+            is_in_time = await changed.until(is_complete, timeout_ms)
+            if not is_in_time:
+                self.expired_count += 1
+            return is_in_time
         finally:
             self.delayed_count -= 1
             self.watched_count -= len(partitions)

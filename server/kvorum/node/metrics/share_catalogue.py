@@ -18,6 +18,37 @@ SESSION_RATES: Final = MetricGroup(
     {"ShareSessionEvictionsPerSec": "Share sessions that have ended with their connections"},
     kind=Kind.METER,
 )
+EXPIRATIONS: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "DelayedShareFetchMetrics",
+    {"ExpiresPerSec": "Fetches of members of share groups whose time was up"},
+    kind=Kind.METER,
+)
+ACKNOWLEDGEMENTS: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "ShareGroupMetrics",
+    {"RecordAcknowledgementsPerSec": "Records that members of share groups have acknowledged"},
+    kind=Kind.METER,
+    labels=("ackType",),
+)
+PARTITION_LOADS: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "ShareGroupMetrics",
+    {"PartitionLoadTimeMs": "How long it takes a leader to get the state of a share partition"},
+    kind=Kind.HISTOGRAM,
+)
+GROUP_FETCHES: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "ShareGroupMetrics",
+    {
+        "RequestTopicPartitionsFetchRatio": (
+            "Partitions that a fetch reads, in percent of those that it asks for"
+        ),
+        "TopicPartitionsAcquireTimeMs": "How long fetches wait for partitions that they may read",
+    },
+    kind=Kind.HISTOGRAM,
+    labels=("group",),
+)
 WRITES: Final = MetricGroup(
     SERVER_DOMAIN,
     "share-coordinator-metrics",
@@ -29,4 +60,12 @@ WRITES: Final = MetricGroup(
     },
     has_attributes=True,
 )
-GROUPS: Final = (SESSIONS, SESSION_RATES, WRITES)
+GROUPS: Final = (
+    SESSIONS,
+    SESSION_RATES,
+    EXPIRATIONS,
+    ACKNOWLEDGEMENTS,
+    PARTITION_LOADS,
+    GROUP_FETCHES,
+    WRITES,
+)

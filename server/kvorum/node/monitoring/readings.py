@@ -29,7 +29,11 @@ from kvorum.node.metadata_loader import MetadataLoader, SnapshotGenerator
 from kvorum.node.metrics import catalogue
 from kvorum.node.metrics.names import MetricGroup, Reading
 from kvorum.node.metrics.sensors import WindowedSensor
-from kvorum.node.monitoring.share_readings import share_session_readings, share_state_readings
+from kvorum.node.monitoring.share_readings import (
+    share_fetch_readings,
+    share_session_readings,
+    share_state_readings,
+)
 from kvorum.node.raft import RaftNode
 from kvorum.node.raft.measures import RaftMeasures
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, RequestMetrics
@@ -201,6 +205,9 @@ def record_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Read
     yield from _purgatories(services.purgatories)
     yield from _fetch_sessions(services.fetch_sessions.cache)
     yield from share_session_readings(services.fetched_shares.part_if_made)
+    yield from share_fetch_readings(
+        services.fetched_shares.part_if_made, services.purgatories.share_fetch
+    )
     yield from _late_transactions(replicas, shared)
     now_ms = shared.clock.monotonic_ms()
     groups = services.coordinated_groups.service_if_made

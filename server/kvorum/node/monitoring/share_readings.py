@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kvorum.node.broker.purgatories import DelayedOperationPurgatory
 from kvorum.node.broker.share_coordinator.share_coordinator_metrics import ShareCoordinatorMetrics
+from kvorum.node.broker.share_fetch.share_group_metrics import ShareGroupMetrics
 from kvorum.node.metrics import share_catalogue
 from kvorum.node.metrics.names import Reading
 
@@ -29,6 +31,29 @@ def share_session_readings(manager: SharePartitionManager | None) -> Iterator[Re
     yield group.reading("SharePartitionsCount", partition_count)
     eviction_count = 0 if sessions is None else sessions.eviction_count
     yield rates.reading("ShareSessionEvictionsPerSec", eviction_count)
+
+
+def share_fetch_readings(
+    manager: SharePartitionManager | None, purgatory: DelayedOperationPurgatory
+) -> Iterator[Reading]:
+    """Yield the values of fetches and acknowledgements.
+
+    A group has values for as long as this broker has share partitions of it.
+    """
+    yield share_catalogue.EXPIRATIONS.reading("ExpiresPerSec", purgatory.expired_count)
+    metrics = ShareGroupMetrics() if manager is None else manager.metrics
+    for kind, count in metrics.acknowledged_counts.items():
+        yield share_catalogue.ACKNOWLEDGEMENTS.reading(
+            "RecordAcknowledgementsPerSec", count, kind.name.capitalize()
+        )
+    load_times = metrics.partition_load_times_ms.distribution()
+    yield share_catalogue.PARTITION_LOADS.reading("PartitionLoadTimeMs", load_times)
+    group = share_catalogue.GROUP_FETCHES
+    for group_id, fetches in metrics.groups.items():
+        percents = fetches.fetched_percents.distribution()
+        yield group.reading("RequestTopicPartitionsFetchRatio", percents, group_id)
+        times = fetches.acquire_times_ms.distribution()
+        yield group.reading("TopicPartitionsAcquireTimeMs", times, group_id)
 
 
 def share_state_readings(

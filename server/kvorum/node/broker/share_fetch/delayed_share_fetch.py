@@ -17,6 +17,7 @@ from kvorum.node.broker.purgatories import DelayedOperationPurgatory, WatchedPar
 from kvorum.node.broker.share_fetch.led_share_partition import LedSharePartition
 from kvorum.node.broker.share_fetch.partition_max_bytes import partition_max_bytes
 from kvorum.node.broker.share_fetch.share_fetch import ShareFetch
+from kvorum.node.broker.share_fetch.share_group_metrics import ShareGroupFetchMetrics
 from kvorum.node.runtime import Runtime
 from kvorum.storage.log.file_records import TruncatedRecordsError
 from kvorum.wire.error_codes import ErrorCode
@@ -49,6 +50,7 @@ class DelayedShareFetch:
         fetch: ShareFetch,
         partitions: Mapping[TopicIdPartition, LedSharePartition],
         refused: dict[TopicIdPartition, RequestError],
+        metrics: ShareGroupFetchMetrics,
         *,
         runtime: Runtime,
         threads: Runtime,
@@ -57,10 +59,12 @@ class DelayedShareFetch:
         self._fetch = fetch
         self._partitions = partitions
         self._refused = refused
+        self._metrics = metrics
         self._runtime = runtime
         self._threads = threads
         self._random = random
         self._acquirable: list[_Acquirable] = []
+        self._acquire_began_ms = runtime.monotonic_ms()
 
     async def run(self, purgatory: DelayedOperationPurgatory) -> list[ReadSharePartition]:
         """Return what was acquired, once there is enough or the time is up, and the refusals."""
@@ -71,8 +75,8 @@ class DelayedShareFetch:
             await purgatory.wait_until(
                 self._is_complete, watched, timeout_ms=self._fetch.max_wait_ms
             )
-            if not self._acquirable:
-                self._acquirable = self._lock_acquirable()
+            if self._partitions:
+                self._acquire_at_last()
             read = await self._read()
         finally:
             self._release_fetch_locks()
@@ -84,10 +88,28 @@ class DelayedShareFetch:
         if len(self._refused) == len(self._fetch.partitions):
             return True
         self._acquirable = self._lock_acquirable()
-        if self._acquirable and self._is_min_bytes_satisfied():
+        if not self._acquirable:
+            return False
+        self._record_acquire_time()
+        if self._is_min_bytes_satisfied():
             return True
         self._release_fetch_locks(is_told=False)
         return False
+
+    def _acquire_at_last(self) -> None:
+        """Hold what fetch locks there are, now that the fetch waits no more."""
+        if not self._acquirable:
+            self._acquirable = self._lock_acquirable()
+            self._record_acquire_time()
+        self._metrics.record_fetch(
+            acquired_count=len(self._acquirable), requested_count=len(self._fetch.partitions)
+        )
+
+    def _record_acquire_time(self) -> None:
+        """Record how long the fetch has waited for fetch locks since it had some last."""
+        now_ms = self._runtime.monotonic_ms()
+        self._metrics.acquire_times_ms.record(now_ms - self._acquire_began_ms)
+        self._acquire_began_ms = now_ms
 
     def _note_failures(self) -> None:
         for partition, led in self._partitions.items():

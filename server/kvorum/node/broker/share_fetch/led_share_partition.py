@@ -22,6 +22,7 @@ from kvorum.node.broker.share_coordinator.persister import Persister
 from kvorum.node.broker.share_fetch.share_fetch import AcknowledgeResult
 from kvorum.node.coroutines import Lock, Task, Wait
 from kvorum.node.events.log_event import LogEvent
+from kvorum.node.metrics.sensors import LatestValues
 from kvorum.node.runtime import Runtime, Timer
 from kvorum.storage.errors import StorageError
 from kvorum.wire.error_codes import ErrorCode
@@ -62,6 +63,7 @@ class LedSharePartition:
         dead_letter_queue: ShareGroupDLQManager,
         find_start: FindStart,
         forget: Callable[["LedSharePartition"], None],
+        load_times_ms: LatestValues,
     ) -> None:
         self.key = key
         self.replica = replica
@@ -82,6 +84,8 @@ class LedSharePartition:
         self._runtime = runtime
         self._find_start = find_start
         self._forget = forget
+        self._load_times_ms = load_times_ms
+        self._began_ms = runtime.monotonic_ms()
         self._timer: Timer | None = None
         # Writes are kept in the order in which they are decided.
         self._write_order = Lock(runtime)
@@ -149,6 +153,7 @@ class LedSharePartition:
             _log.error("A share partition cannot begin: %s", self.key, exc_info=error)
             self._fail(RequestError.with_default_message(ErrorCode.KAFKA_STORAGE_ERROR))
         finally:
+            self._load_times_ms.record(self._runtime.monotonic_ms() - self._began_ms)
             self.watchers.notify()
 
     def _fail(self, error: RequestError) -> None:

@@ -29,6 +29,10 @@ from kvorum.node.broker.share_coordinator.persister import Persister
 from kvorum.node.broker.share_fetch.delayed_share_fetch import DelayedShareFetch
 from kvorum.node.broker.share_fetch.led_share_partition import LedSharePartition
 from kvorum.node.broker.share_fetch.share_fetch import AcknowledgeResult, ShareFetch
+from kvorum.node.broker.share_fetch.share_group_metrics import (
+    ShareGroupFetchMetrics,
+    ShareGroupMetrics,
+)
 from kvorum.node.broker.share_fetch.start_offset import start_offset
 from kvorum.node.coroutines import Task, Wait, all_of
 from kvorum.node.runtime import Runtime
@@ -69,6 +73,8 @@ class SharePartitionManager:
         self._random = random
         self.sessions = ShareSessionCache(configs.settings.sessions_max)
         """The sessions, to be counted."""
+        self.metrics = ShareGroupMetrics()
+        """To be read only."""
         self._partitions: dict[SharePartitionKey, LedSharePartition] = {}
 
     @property
@@ -133,6 +139,7 @@ class SharePartitionManager:
             fetch,
             led,
             refused,
+            self.metrics.groups.get(fetch.group_id, ShareGroupFetchMetrics()),
             runtime=self._runtime,
             threads=self._replicas.disk_threads,
             random=self._random,
@@ -145,11 +152,15 @@ class SharePartitionManager:
         acknowledged: Mapping[TopicIdPartition, Sequence[ShareAcknowledgementBatch]],
     ) -> dict[TopicIdPartition, AcknowledgeResult]:
         """Take a member's word for records; return what became of it once that is written."""
-        return await self._at_each(
+        results = await self._at_each(
             key.group_id,
             acknowledged,
             lambda led, partition: led.acknowledge(key.member_id, acknowledged[partition]),
         )
+        for partition, result in results.items():
+            if result.code is ErrorCode.NONE:
+                self.metrics.record_acknowledgements(acknowledged[partition])
+        return results
 
     def release_session(self, key: ShareSessionKey) -> None:
         """End a member's session, and release what it still has, in the background."""
@@ -227,8 +238,10 @@ class SharePartitionManager:
             dead_letter_queue=self._dead_letter_queue,
             find_start=self._find_start,
             forget=self._forget,
+            load_times_ms=self.metrics.partition_load_times_ms,
         )
         self._partitions[key] = led
+        self.metrics.add_partition(group_id)
         return led
 
     def _forget_all(self) -> None:
@@ -238,6 +251,7 @@ class SharePartitionManager:
     def _forget(self, led: LedSharePartition) -> None:
         if self._partitions.get(led.key) is led:
             del self._partitions[led.key]
+            self.metrics.remove_partition(led.key.group_id)
         led.close()
 
     async def _find_start(self, group_id: str, replica: Partition) -> int:

@@ -1,0 +1,161 @@
+"""The measures of a leader: of fetches and acknowledgements of groups."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.unit.node.share_fetch_world import ALICE, BOB, GROUP, PARTITION, ShareWorld, answered
+
+from kvorum.broker.share_partition.acknowledgement import AcknowledgeType, ShareAcknowledgementBatch
+from kvorum.node.broker.purgatories import DelayedOperationPurgatory
+from kvorum.node.broker.share_fetch.share_group_metrics import ShareGroupMetrics
+from kvorum.node.metrics.sensors import Distribution
+from kvorum.node.monitoring.share_readings import share_fetch_readings
+from kvorum.wire.error_codes import ErrorCode
+
+ELSEWHERE = PARTITION._replace(partition=1)
+"""A partition that another broker leads."""
+NONE_YET = {"Accept": 0, "Release": 0, "Reject": 0, "Renew": 0}
+
+
+@pytest.fixture
+def world() -> ShareWorld:
+    """Three committed records, each in a batch."""
+    world = ShareWorld()
+    world.write(b"a", b"b", b"c")
+    return world
+
+
+def readings(world: ShareWorld, name: str) -> Mapping[tuple[str, ...], Any]:
+    """Return what a metric has for each set of labels."""
+    found = share_fetch_readings(world.manager, world.purgatory)
+    return {one.labels: one.value for one in found if one.metric.name == name}
+
+
+def of_group(world: ShareWorld, name: str) -> Distribution:
+    (labels,) = readings(world, name)
+    assert labels == (GROUP,)
+    found: Distribution = readings(world, name)[labels]
+    return found
+
+
+def summed(found: Distribution) -> tuple[int, float]:
+    """Return the number of values, and their sum."""
+    return found.count, found.total
+
+
+def acknowledged(world: ShareWorld) -> Mapping[str, int]:
+    """Return the acknowledged records by the type."""
+    return {
+        kind: count for (kind,), count in readings(world, "RecordAcknowledgementsPerSec").items()
+    }
+
+
+def test_the_partitions_of_a_fetch_that_it_reads_are_measured(world: ShareWorld) -> None:
+    world.fetching(partitions=[PARTITION, ELSEWHERE], max_wait_ms=1)
+    world.run(for_ms=20)
+    assert summed(of_group(world, "RequestTopicPartitionsFetchRatio")) == (1, 50)
+    world.fetch(BOB)
+    assert summed(of_group(world, "RequestTopicPartitionsFetchRatio")) == (2, 150)
+    # As in Kafka, a fetch of which all is refused has no part in it.
+    world.fetching(partitions=[ELSEWHERE], max_wait_ms=1)
+    assert of_group(world, "RequestTopicPartitionsFetchRatio").count == 2
+
+
+def test_a_fetch_that_reads_nothing_in_its_time_counts_for_zero(world: ShareWorld) -> None:
+    world.keeper.is_held = True
+    waiting = world.fetching(max_wait_ms=50)
+    world.run(for_ms=60)
+    assert answered(waiting).offsets == []
+    assert summed(of_group(world, "RequestTopicPartitionsFetchRatio")) == (1, 0)
+
+
+def test_the_wait_for_partitions_is_measured(world: ShareWorld) -> None:
+    world.keeper.is_held = True
+    world.fetching(max_wait_ms=500)
+    world.run(for_ms=40)
+    assert of_group(world, "TopicPartitionsAcquireTimeMs").count == 0
+    world.keeper.release()
+    world.run(for_ms=5)
+    count, waited_ms = summed(of_group(world, "TopicPartitionsAcquireTimeMs"))
+    assert count == 1
+    assert 40 <= waited_ms <= 45
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE])
+def test_the_load_of_a_share_partition_is_measured(world: ShareWorld, error: ErrorCode) -> None:
+    world.keeper.is_held = True
+    world.keeper.read_error = error
+    world.fetching(max_wait_ms=500)
+    world.run(for_ms=40)
+    world.fetching(BOB, max_wait_ms=500)
+    assert summed(readings(world, "PartitionLoadTimeMs")[()]) == (0, 0)
+    world.keeper.release()
+    world.run(for_ms=5)
+    count, loaded_ms = summed(readings(world, "PartitionLoadTimeMs")[()])
+    assert count == 1
+    assert 40 <= loaded_ms <= 45
+
+
+def test_acknowledged_records_are_counted_by_type_once_they_are_written(world: ShareWorld) -> None:
+    world.fetch()
+    world.keeper.is_held = True
+    batches = [
+        ShareAcknowledgementBatch(0, 1, [AcknowledgeType.ACCEPT, AcknowledgeType.GAP]),
+        ShareAcknowledgementBatch(2, 2, [AcknowledgeType.REJECT]),
+    ]
+    world.begin(world.manager.acknowledge(ALICE, {PARTITION: batches}))
+    assert acknowledged(world) == NONE_YET
+    world.keeper.release()
+    world.run()
+    assert acknowledged(world) == {**NONE_YET, "Accept": 1, "Reject": 1}
+    world.write(b"d", b"e")
+    world.fetch()
+    world.acknowledging(3, 4, kind=AcknowledgeType.RENEW)
+    world.acknowledging(3, 4, kind=AcknowledgeType.RELEASE)
+    assert acknowledged(world) == {"Accept": 1, "Release": 2, "Reject": 1, "Renew": 2}
+
+
+def test_acknowledgements_that_are_refused_are_not_counted(world: ShareWorld) -> None:
+    world.fetch(ALICE)
+    world.acknowledging(0, 2, member=BOB)
+    assert acknowledged(world) == NONE_YET
+
+
+def test_a_fetch_whose_time_is_up_has_expired(world: ShareWorld) -> None:
+    world.fetch()
+    assert readings(world, "ExpiresPerSec") == {(): 0}
+    world.fetch(BOB)
+    assert readings(world, "ExpiresPerSec") == {(): 1}
+    world.fetching(BOB, max_wait_ms=0)
+    assert readings(world, "ExpiresPerSec") == {(): 2}
+
+
+def test_what_another_broker_leads_has_no_values_here(world: ShareWorld) -> None:
+    world.fetch()
+    world.acknowledging(0, 0)
+    assert of_group(world, "TopicPartitionsAcquireTimeMs").count
+    world.replicas.lead(2)
+    world.run(for_ms=5)
+    for name in ("RequestTopicPartitionsFetchRatio", "TopicPartitionsAcquireTimeMs"):
+        assert not readings(world, name)
+    assert acknowledged(world)["Accept"] == 1
+
+
+def test_a_group_has_values_until_its_last_share_partition_is_gone() -> None:
+    metrics = ShareGroupMetrics()
+    metrics.add_partition(GROUP)
+    metrics.add_partition(GROUP)
+    metrics.remove_partition(GROUP)
+    assert metrics.groups.keys() == {GROUP}
+    metrics.remove_partition(GROUP)
+    assert not metrics.groups
+
+
+def test_a_broker_without_members_has_the_counts_of_all_groups_alone(world: ShareWorld) -> None:
+    found = share_fetch_readings(None, DelayedOperationPurgatory(world.runtime))
+    assert {one.metric.name for one in found} == {
+        "ExpiresPerSec",
+        "RecordAcknowledgementsPerSec",
+        "PartitionLoadTimeMs",
+    }
