@@ -483,12 +483,17 @@ def test_there_was_something_to_count(page: Page, name: str, value: float) -> No
     assert page.value(f"kafka_controller_{name}") == value
 
 
+SHARE_PARTITION = {"group": GROUP, **LONE_LOG}
 # Counts of the same fetches and acknowledgements of a share group on both sides.
 SHARED: list[tuple[str, dict[str, str]]] = [
     ("kafka_server_DelayedShareFetchMetrics_Expires", {}),
     *(
         ("kafka_server_ShareGroupMetrics_RecordAcknowledgements", {"ackType": kind})
         for kind in ("Accept", "Release", "Reject", "Renew")
+    ),
+    *(
+        (f"kafka_server_SharePartitionMetrics_{name}", SHARE_PARTITION)
+        for name in ("InFlightMessageCount", "InFlightBatchCount", "AcquisitionLockTimeout")
     ),
     ("kafka_server_ShareSessionCache_ShareSessionsCount", {}),
     ("kafka_server_ShareSessionCache_SharePartitionsCount", {}),
@@ -508,6 +513,7 @@ def test_the_same_share_group_is_counted_alike(
     [
         ("ShareGroupMetrics_PartitionLoadTimeMs", {}),
         ("ShareGroupMetrics_RequestTopicPartitionsFetchRatio", {"group": GROUP}),
+        ("SharePartitionMetrics_InFlightBatchMessageCount", SHARE_PARTITION),
     ],
     ids=str,
 )

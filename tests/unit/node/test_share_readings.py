@@ -1,18 +1,28 @@
-"""The measures of a leader: of fetches and acknowledgements of groups."""
+"""The measures of a leader: of share partitions, and of fetches and acknowledgements of groups."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.unit.node.share_fetch_world import ALICE, BOB, GROUP, PARTITION, ShareWorld, answered
+from tests.unit.node.share_fetch_world import (
+    ALICE,
+    BOB,
+    GROUP,
+    LOCK_MS,
+    PARTITION,
+    ShareWorld,
+    answered,
+)
 
 from kvorum.broker.share_partition.acknowledgement import AcknowledgeType, ShareAcknowledgementBatch
+from kvorum.broker.share_partition.acquisition import ShareAcquireMode
 from kvorum.node.broker.purgatories import DelayedOperationPurgatory
 from kvorum.node.broker.share_fetch.share_group_metrics import ShareGroupMetrics
 from kvorum.node.metrics.sensors import Distribution
 from kvorum.node.monitoring.share_readings import share_fetch_readings
 from kvorum.wire.error_codes import ErrorCode
 
+SHARE_PARTITION = (GROUP, "topic", "0")
 ELSEWHERE = PARTITION._replace(partition=1)
 """A partition that another broker leads."""
 NONE_YET = {"Accept": 0, "Release": 0, "Reject": 0, "Renew": 0}
@@ -32,6 +42,13 @@ def readings(world: ShareWorld, name: str) -> Mapping[tuple[str, ...], Any]:
     return {one.labels: one.value for one in found if one.metric.name == name}
 
 
+def of_partition(world: ShareWorld, name: str) -> Any:
+    """Return what a metric has for the one share partition."""
+    (labels,) = readings(world, name)
+    assert labels == SHARE_PARTITION
+    return readings(world, name)[labels]
+
+
 def of_group(world: ShareWorld, name: str) -> Distribution:
     (labels,) = readings(world, name)
     assert labels == (GROUP,)
@@ -49,6 +66,76 @@ def acknowledged(world: ShareWorld) -> Mapping[str, int]:
     return {
         kind: count for (kind,), count in readings(world, "RecordAcknowledgementsPerSec").items()
     }
+
+
+def test_records_in_flight_and_their_batches_are_counted(world: ShareWorld) -> None:
+    world.fetch(max_records=2)
+    in_flight = "InFlightMessageCount", "InFlightBatchCount"
+    assert [of_partition(world, name) for name in in_flight] == [2, 1]
+    world.fetch(BOB)
+    assert [of_partition(world, name) for name in in_flight] == [3, 2]
+    world.acknowledging(0, 1)
+    assert [of_partition(world, name) for name in in_flight] == [1, 1]
+
+
+@pytest.mark.parametrize("mode", ShareAcquireMode)
+def test_a_batch_is_measured_once_when_it_comes_into_flight(
+    world: ShareWorld, mode: ShareAcquireMode
+) -> None:
+    world.fetching(mode=mode, max_wait_ms=1)
+    assert summed(of_partition(world, "InFlightBatchMessageCount")) == (1, 3)
+    world.acknowledging(0, 2, kind=AcknowledgeType.RELEASE)
+    assert world.fetch(BOB).delivery_counts == {2}
+    assert summed(of_partition(world, "InFlightBatchMessageCount")) == (1, 3)
+    world.write(b"d")
+    world.fetching(mode=mode, max_wait_ms=1)
+    assert summed(of_partition(world, "InFlightBatchMessageCount")) == (2, 4)
+
+
+def test_a_batch_of_which_some_records_are_delivered_is_measured_as_a_whole() -> None:
+    world = ShareWorld()
+    world.write_together(b"a", b"b", b"c")
+    assert world.fetch(max_records=2).offsets == [0, 1]
+    assert summed(of_partition(world, "InFlightBatchMessageCount")) == (1, 3)
+
+
+def test_records_whose_locks_expire_are_counted(world: ShareWorld) -> None:
+    world.fetch()
+    world.acknowledging(0, 0)
+    world.run(for_ms=LOCK_MS - 50)
+    assert of_partition(world, "AcquisitionLockTimeoutPerSec") == 0
+    world.run(for_ms=100)
+    assert of_partition(world, "AcquisitionLockTimeoutPerSec") == 2
+
+
+def test_the_time_of_a_fetch_lock_is_measured_and_its_share(
+    world: ShareWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.fetch(max_records=1)
+    assert of_partition(world, "FetchLockTimeMs").count == 1
+    assert summed(of_partition(world, "FetchLockRatio")) == (1, 100)
+    world.run(for_ms=1000)
+    log = world.leader.partition.log.local_log
+    monkeypatch.setattr(type(log), "is_at_hand", lambda *_, **__: False)
+    began_ms = world.events.now_ms
+    reading = world.fetching(max_records=1, max_wait_ms=500)
+    while not reading:
+        world.run(for_ms=0.1)
+    held = of_partition(world, "FetchLockTimeMs")
+    assert held.count == 2
+    assert 0 < held.total <= world.events.now_ms - began_ms
+    percents = of_partition(world, "FetchLockRatio")
+    assert percents.count == 2
+    assert percents.total < 150
+
+
+def test_a_fetch_lock_that_is_given_back_unused_is_measured_too(world: ShareWorld) -> None:
+    world.new_manager(record_locks_max=3)
+    world.fetch()
+    before = of_partition(world, "FetchLockTimeMs").count
+    world.fetching(BOB, max_wait_ms=0)
+    assert of_partition(world, "FetchLockTimeMs").count == before + 2, "once at last, too"
+    assert summed(of_group(world, "RequestTopicPartitionsFetchRatio")) == (2, 100)
 
 
 def test_the_partitions_of_a_fetch_that_it_reads_are_measured(world: ShareWorld) -> None:
@@ -134,10 +221,10 @@ def test_a_fetch_whose_time_is_up_has_expired(world: ShareWorld) -> None:
 def test_what_another_broker_leads_has_no_values_here(world: ShareWorld) -> None:
     world.fetch()
     world.acknowledging(0, 0)
-    assert of_group(world, "TopicPartitionsAcquireTimeMs").count
+    assert readings(world, "FetchLockTimeMs")
     world.replicas.lead(2)
     world.run(for_ms=5)
-    for name in ("RequestTopicPartitionsFetchRatio", "TopicPartitionsAcquireTimeMs"):
+    for name in ("InFlightMessageCount", "FetchLockTimeMs", "TopicPartitionsAcquireTimeMs"):
         assert not readings(world, name)
     assert acknowledged(world)["Accept"] == 1
 

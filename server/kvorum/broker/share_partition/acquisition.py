@@ -52,10 +52,14 @@ class FetchedRecords(NamedTuple):
 
 
 class ShareAcquiredRecords(NamedTuple):
-    """The batches of acquired records that a member is sent, and the number of records in them."""
+    """The batches of acquired records that a member is sent, and the number of records in them.
+
+    `new_batch_sizes` has the number of records of each batch that was not in flight before.
+    """
 
     batches: list[ShareFetchResponse.AcquiredRecords]
     record_count: int
+    new_batch_sizes: Sequence[int] = ()
 
 
 class Acquisition:
@@ -83,6 +87,7 @@ class Acquisition:
         self._throttled_deliveries = max(THROTTLED_DELIVERIES_MIN, (limit + 1) // 2)
         self._acquired: list[ShareFetchResponse.AcquiredRecords] = []
         self._count = 0
+        self._new_batch_sizes: list[int] = []
 
     def run(self, max_records: int) -> ShareAcquiredRecords:
         """Acquire at most `max_records`, or those up to the end of their batch."""
@@ -288,30 +293,35 @@ class Acquisition:
         for first, last in parts_of(first_offset, last_offset):
             lock = self._records.locks.begin(first, last, deadline_ms=self._deadline_ms)
             state = InFlightState(RecordState.ACQUIRED, 1, self._acquirer.member_id, lock)
-            self._records.batches.put(InFlightBatch(first, last, state))
+            self._put(InFlightBatch(first, last, state))
 
     def _add_available(self, first_offset: int, last_offset: int, last_given: int) -> None:
         """Put new records into flight, of which those up to `last_given` are acquired."""
         self._records.may_have_available = True
         if last_given < first_offset:
             state = InFlightState(RecordState.AVAILABLE, 0)
-            self._records.batches.put(InFlightBatch(first_offset, last_offset, state))
+            self._put(InFlightBatch(first_offset, last_offset, state))
             return
         begin_lock = self._records.locks.begin
         locks = [
             begin_lock(offset, offset, deadline_ms=self._deadline_ms)
             for offset in range(first_offset, last_given + 1)
         ]
-        self._records.batches.put(
+        self._put(
             InFlightBatch.acquired_in_part(
                 first_offset, last_offset, locks, self._acquirer.member_id
             )
         )
 
+    def _put(self, batch: InFlightBatch) -> None:
+        """Put a batch of new records into flight."""
+        self._records.batches.put(batch)
+        self._new_batch_sizes.append(batch.record_count)
+
     def _without(self, aborted: Sequence[RecordBatch]) -> ShareAcquiredRecords:
         """Archive the acquired records of aborted transactions; return the others."""
         if not aborted or not self._acquired:
-            return ShareAcquiredRecords(self._acquired, self._count)
+            return ShareAcquiredRecords(self._acquired, self._count, self._new_batch_sizes)
         records = self._records
         for batch in aborted:
             floor = records.batches.floor(batch.base_offset)
@@ -323,6 +333,5 @@ class Acquisition:
                 end_offset=batch.last_offset + 1,
             )
         kept = without_batches(self._acquired, aborted)
-        return ShareAcquiredRecords(
-            kept, sum(one.last_offset - one.first_offset + 1 for one in kept)
-        )
+        count = sum(one.last_offset - one.first_offset + 1 for one in kept)
+        return ShareAcquiredRecords(kept, count, self._new_batch_sizes)

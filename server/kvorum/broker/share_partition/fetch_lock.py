@@ -48,5 +48,5 @@ class FetchLock:
         if held_ms + idle_ms == 0:
             return PERCENT
         # As in Kafka, a lock that is held for no time counts as held for one millisecond.
-        part = 1 / idle_ms if held_ms == 0 else held_ms / (held_ms + idle_ms)
+        part = 1 / max(idle_ms, 1.0) if held_ms == 0 else held_ms / (held_ms + idle_ms)
         return int(part * PERCENT)

@@ -94,7 +94,7 @@ ABSENT: Final[tuple[Absent, ...]] = (
     *_absent("kafka.utils", "Throttler", _NOT_OF_RECORDS),
     *_absent(
         "kafka.server",
-        "group-coordinator-metrics share-coordinator-metrics SharePartitionMetrics",
+        "group-coordinator-metrics share-coordinator-metrics",
         _NOT_OF_RECORDS,
     ),
 )

@@ -4,6 +4,8 @@ from typing import Final
 
 from kvorum.node.metrics.names import SERVER_DOMAIN, Kind, MetricGroup
 
+_OF_SHARE_PARTITION: Final = ("group", "topic", "partition")
+
 SESSIONS: Final = MetricGroup(
     SERVER_DOMAIN,
     "ShareSessionCache",
@@ -49,6 +51,33 @@ GROUP_FETCHES: Final = MetricGroup(
     kind=Kind.HISTOGRAM,
     labels=("group",),
 )
+PARTITIONS: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "SharePartitionMetrics",
+    {
+        "InFlightMessageCount": "Records in flight of a share partition",
+        "InFlightBatchCount": "Batches of these records",
+    },
+    labels=_OF_SHARE_PARTITION,
+)
+PARTITION_RATES: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "SharePartitionMetrics",
+    {"AcquisitionLockTimeoutPerSec": "Records whose acquisition locks have expired"},
+    kind=Kind.METER,
+    labels=_OF_SHARE_PARTITION,
+)
+PARTITION_VALUES: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "SharePartitionMetrics",
+    {
+        "InFlightBatchMessageCount": "Records of a batch that is put into flight",
+        "FetchLockTimeMs": "How long a fetch keeps others from the share partition",
+        "FetchLockRatio": "That time, in percent of the time since the fetch before",
+    },
+    kind=Kind.HISTOGRAM,
+    labels=_OF_SHARE_PARTITION,
+)
 WRITES: Final = MetricGroup(
     SERVER_DOMAIN,
     "share-coordinator-metrics",
@@ -67,5 +96,8 @@ GROUPS: Final = (
     ACKNOWLEDGEMENTS,
     PARTITION_LOADS,
     GROUP_FETCHES,
+    PARTITIONS,
+    PARTITION_RATES,
+    PARTITION_VALUES,
     WRITES,
 )

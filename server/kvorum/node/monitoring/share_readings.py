@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kvorum.node.broker.share_coordinator.share_coordinator_service import (
         ShareCoordinatorService,
     )
+    from kvorum.node.broker.share_fetch.led_share_partition import LedSharePartition
     from kvorum.node.broker.share_fetch.share_partition_manager import SharePartitionManager
 
 
@@ -36,9 +37,9 @@ def share_session_readings(manager: SharePartitionManager | None) -> Iterator[Re
 def share_fetch_readings(
     manager: SharePartitionManager | None, purgatory: DelayedOperationPurgatory
 ) -> Iterator[Reading]:
-    """Yield the values of fetches and acknowledgements.
+    """Yield the values of fetches and acknowledgements, of their groups, and of share partitions.
 
-    A group has values for as long as this broker has share partitions of it.
+    A group or a share partition has values for as long as this broker leads it for a member.
     """
     yield share_catalogue.EXPIRATIONS.reading("ExpiresPerSec", purgatory.expired_count)
     metrics = ShareGroupMetrics() if manager is None else manager.metrics
@@ -54,6 +55,28 @@ def share_fetch_readings(
         yield group.reading("RequestTopicPartitionsFetchRatio", percents, group_id)
         times = fetches.acquire_times_ms.distribution()
         yield group.reading("TopicPartitionsAcquireTimeMs", times, group_id)
+    for led in () if manager is None else manager.partitions:
+        yield from _share_partition(led)
+
+
+def _share_partition(led: LedSharePartition) -> Iterator[Reading]:
+    topic, index = led.replica.topic_partition
+    labels = (led.key.group_id, topic, index)
+    records = led.state.records
+    metrics = led.metrics
+    group = share_catalogue.PARTITIONS
+    values = share_catalogue.PARTITION_VALUES
+    yield group.reading("InFlightMessageCount", records.record_count, *labels)
+    yield group.reading("InFlightBatchCount", len(records.batches), *labels)
+    yield share_catalogue.PARTITION_RATES.reading(
+        "AcquisitionLockTimeoutPerSec", metrics.expired_record_count, *labels
+    )
+    for name, latest in (
+        ("InFlightBatchMessageCount", metrics.new_batch_sizes),
+        ("FetchLockTimeMs", metrics.fetch_lock_times_ms),
+        ("FetchLockRatio", metrics.fetch_lock_percents),
+    ):
+        yield values.reading(name, latest.distribution(), *labels)
 
 
 def share_state_readings(

@@ -336,6 +336,8 @@ def test_one_fetch_at_a_time_acquires(group: Group) -> None:
     assert partition.maybe_acquire_fetch_lock("third", 70)
     # Held for no time at all counts as one millisecond.
     assert partition.release_fetch_lock(70) == (0, 5)
+    assert partition.maybe_acquire_fetch_lock("soon after", 70.25)
+    assert partition.release_fetch_lock(70.25) == (0, 100)
     partition.mark_fenced()
     assert not partition.maybe_acquire_fetch_lock("fourth", 80)
 

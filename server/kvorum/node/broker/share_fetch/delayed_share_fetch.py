@@ -127,7 +127,7 @@ class DelayedShareFetch:
             if state.can_acquire_records():
                 locked.append((partition, led))
             else:
-                state.release_fetch_lock(now_ms)
+                led.metrics.record_fetch_lock(state.release_fetch_lock(now_ms))
         if not locked:
             return []
         shares = partition_max_bytes(self._fetch.max_bytes, len(locked), len(locked), self._random)
@@ -157,7 +157,7 @@ class DelayedShareFetch:
         released = self._acquirable
         self._acquirable = []
         for one in released:
-            one.led.state.release_fetch_lock(now_ms)
+            one.led.metrics.record_fetch_lock(one.led.state.release_fetch_lock(now_ms))
         if is_told:
             for one in released:
                 one.led.watchers.notify()
@@ -228,6 +228,7 @@ class DelayedShareFetch:
             now_ms=self._runtime.monotonic_ms(),
         )
         one.led.arm()
+        one.led.metrics.record_new_batches(acquired.new_batch_sizes)
         if acquired.batches:
             data.acquired_records = acquired.batches
             data.records = bytes(overlapping_records(records, entries, acquired.batches))

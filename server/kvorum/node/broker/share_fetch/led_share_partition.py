@@ -20,6 +20,7 @@ from kvorum.metadata.api import RequestError
 from kvorum.node.broker.dead_letter_queue.share_group_dlq_manager import ShareGroupDLQManager
 from kvorum.node.broker.share_coordinator.persister import Persister
 from kvorum.node.broker.share_fetch.share_fetch import AcknowledgeResult
+from kvorum.node.broker.share_fetch.share_partition_metrics import SharePartitionMetrics
 from kvorum.node.coroutines import Lock, Task, Wait
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metrics.sensors import LatestValues
@@ -77,6 +78,7 @@ class LedSharePartition:
         )
         self.watchers = PartitionWatchers()
         """Called when there may be something to acquire, or nothing any more."""
+        self.metrics = SharePartitionMetrics()
         self.failure: RequestError | None = None
         """The error upon which the state could not be read."""
         self._persister = persister
@@ -230,6 +232,7 @@ class LedSharePartition:
     def _expire_locks(self) -> None:
         self._timer = None
         expired = self.state.expire_locks(self._runtime.monotonic_ms())
+        self.metrics.expired_record_count += expired.record_count
         if expired.write is not None:
             self._begin_write(expired.write)
         self.arm()
