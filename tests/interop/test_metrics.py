@@ -486,6 +486,15 @@ def test_there_was_something_to_count(page: Page, name: str, value: float) -> No
 SHARE_PARTITION = {"group": GROUP, **LONE_LOG}
 # Counts of the same fetches and acknowledgements of a share group on both sides.
 SHARED: list[tuple[str, dict[str, str]]] = [
+    *(
+        (f"kafka_server_BrokerTopicMetrics_{name}", labels)
+        for name in (
+            *("TotalShareFetchRequests", "FailedShareFetchRequests"),
+            *("TotalShareAcknowledgementRequests", "FailedShareAcknowledgementRequests"),
+        )
+        for labels in ({}, LONE)
+    ),
+    ("kafka_server_BrokerTopicMetrics_BytesOut", LONE),
     ("kafka_server_DelayedShareFetchMetrics_Expires", {}),
     *(
         ("kafka_server_ShareGroupMetrics_RecordAcknowledgements", {"ackType": kind})

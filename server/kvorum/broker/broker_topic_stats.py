@@ -15,6 +15,10 @@ class BrokerTopicMetrics:
     failed_produce_requests: int = 0
     total_produce_requests: int = 0
     total_fetch_requests: int = 0
+    failed_share_fetch_requests: int = 0
+    total_share_fetch_requests: int = 0
+    failed_share_acknowledgement_requests: int = 0
+    total_share_acknowledgement_requests: int = 0
 
 
 @dataclass(slots=True)
@@ -53,6 +57,26 @@ class BrokerTopicStats:
         """Count a read of one partition."""
         for metrics in (self._of(topic), self.all_topics):
             metrics.total_fetch_requests += 1
+
+    def on_share_fetch_request(self, topic: str) -> None:
+        """Count a fetch of a share group that has partitions of a topic."""
+        for metrics in (self._of(topic), self.all_topics):
+            metrics.total_share_fetch_requests += 1
+
+    def on_failed_share_fetch_request(self, topic: str) -> None:
+        """Count one of which a partition of the topic was refused."""
+        for metrics in (self._of(topic), self.all_topics):
+            metrics.failed_share_fetch_requests += 1
+
+    def on_share_acknowledgement_request(self, topic: str) -> None:
+        """Count the acknowledgements of a request for partitions of a topic."""
+        for metrics in (self._of(topic), self.all_topics):
+            metrics.total_share_acknowledgement_requests += 1
+
+    def on_failed_share_acknowledgement_request(self, topic: str) -> None:
+        """Count those of which a partition of the topic was refused."""
+        for metrics in (self._of(topic), self.all_topics):
+            metrics.failed_share_acknowledgement_requests += 1
 
     def on_bytes_out(self, topic: str, *, size_bytes: int, is_follower: bool) -> None:
         """Count records that are sent to a consumer or a follower."""

@@ -209,6 +209,21 @@ def test_acknowledgements_that_are_refused_are_not_counted(world: ShareWorld) ->
     assert acknowledged(world) == NONE_YET
 
 
+def test_fetches_and_acknowledgements_are_counted_for_their_topics(world: ShareWorld) -> None:
+    stats = world.leader.topic_stats
+    for partitions in ([PARTITION, ELSEWHERE], [PARTITION], [ELSEWHERE]):
+        world.fetching(partitions=partitions, max_wait_ms=1)
+        world.run(for_ms=20)
+    world.acknowledging(0, 0)
+    world.acknowledging(1, 1, member=BOB)
+    for counts in (stats.all_topics, stats.topics["topic"]):
+        assert counts.total_share_fetch_requests == 3
+        assert counts.failed_share_fetch_requests == 2
+        assert counts.total_fetch_requests == 2, "what is led elsewhere is not read"
+        assert counts.total_share_acknowledgement_requests == 2
+        assert counts.failed_share_acknowledgement_requests == 1
+
+
 def test_a_fetch_whose_time_is_up_has_expired(world: ShareWorld) -> None:
     world.fetch()
     assert readings(world, "ExpiresPerSec") == {(): 0}

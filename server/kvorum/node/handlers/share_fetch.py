@@ -220,10 +220,20 @@ def _response(
         response = context.throttled_response(throttle_time_ms)
     else:
         response = context.response(read)
+    _count_bytes_out(response, broker)
     response.node_endpoints = [
         ShareFetchResponse.NodeEndpoint(*endpoint) for endpoint in leaders.endpoints
     ]
     return response
+
+
+def _count_bytes_out(response: ShareFetchResponse, broker: BrokerServices) -> None:
+    topics = broker.loader.published.topics
+    for topic in response.responses:
+        name = name_of(topics, topic.topic_id)
+        size = sum(len(one.records or b"") for one in topic.partitions)
+        if name is not None:
+            broker.topic_stats.on_bytes_out(name, size_bytes=size, is_follower=False)
 
 
 def _add_acknowledgements(

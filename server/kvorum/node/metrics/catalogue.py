@@ -17,6 +17,14 @@ _TOPIC_METERS: Final = MappingProxyType(
         "FailedProduceRequestsPerSec": "Appends that failed for another than the usual reasons",
         "TotalProduceRequestsPerSec": "Appends to a partition that producers asked for",
         "TotalFetchRequestsPerSec": "Reads of a partition that clients and followers asked for",
+        "TotalShareFetchRequestsPerSec": "Fetches of members of share groups, once for each topic",
+        "FailedShareFetchRequestsPerSec": "Of these, those of which partitions were refused",
+        "TotalShareAcknowledgementRequestsPerSec": (
+            "Requests that acknowledge records of share groups, once for each topic"
+        ),
+        "FailedShareAcknowledgementRequestsPerSec": (
+            "Of these, those of which partitions were refused"
+        ),
     }
 )
 BROKER_TOPICS: Final = MetricGroup(

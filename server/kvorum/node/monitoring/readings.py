@@ -245,6 +245,16 @@ def _named(metrics: BrokerTopicMetrics) -> Iterator[tuple[str, int]]:
     yield "FailedProduceRequestsPerSec", metrics.failed_produce_requests
     yield "TotalProduceRequestsPerSec", metrics.total_produce_requests
     yield "TotalFetchRequestsPerSec", metrics.total_fetch_requests
+    yield "TotalShareFetchRequestsPerSec", metrics.total_share_fetch_requests
+    yield "FailedShareFetchRequestsPerSec", metrics.failed_share_fetch_requests
+    yield (
+        "TotalShareAcknowledgementRequestsPerSec",
+        metrics.total_share_acknowledgement_requests,
+    )
+    yield (
+        "FailedShareAcknowledgementRequestsPerSec",
+        metrics.failed_share_acknowledgement_requests,
+    )
 
 
 def _replica_manager(replicas: ReplicaManager, topics: TopicsImage) -> Iterator[Reading]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.log_read import LogReadInfo
 from kvorum.broker.share_partition.acquisition import FetchedRecords
 from kvorum.broker.share_partition.overlapping_records import overlapping_records
@@ -52,6 +53,7 @@ class DelayedShareFetch:
         refused: dict[TopicIdPartition, RequestError],
         metrics: ShareGroupFetchMetrics,
         *,
+        stats: BrokerTopicStats,
         runtime: Runtime,
         threads: Runtime,
         random: Random,
@@ -60,6 +62,7 @@ class DelayedShareFetch:
         self._partitions = partitions
         self._refused = refused
         self._metrics = metrics
+        self._stats = stats
         self._runtime = runtime
         self._threads = threads
         self._random = random
@@ -183,6 +186,8 @@ class DelayedShareFetch:
             )
             for one in acquirable
         ]
+        for read_from in asked:
+            self._stats.on_fetch_request(read_from.partition.topic_partition.topic)
         results = await read_from_log(asked, params, self._threads)
         left = fetch.max_records
         read: list[ReadSharePartition] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kvorum.broker.partition import Partition
@@ -135,16 +135,23 @@ class SharePartitionManager:
                 refused[partition] = error
             else:
                 led[partition] = found
+        stats = self._replicas.topic_stats
+        for topic in _topics(fetch.partitions):
+            stats.on_share_fetch_request(topic)
         delayed = DelayedShareFetch(
             fetch,
             led,
             refused,
             self.metrics.groups.get(fetch.group_id, ShareGroupFetchMetrics()),
+            stats=stats,
             runtime=self._runtime,
             threads=self._replicas.disk_threads,
             random=self._random,
         )
-        return await delayed.run(self._purgatory)
+        read = await delayed.run(self._purgatory)
+        for topic in _topics(refused):
+            stats.on_failed_share_fetch_request(topic)
+        return read
 
     async def acknowledge(
         self,
@@ -152,14 +159,22 @@ class SharePartitionManager:
         acknowledged: Mapping[TopicIdPartition, Sequence[ShareAcknowledgementBatch]],
     ) -> dict[TopicIdPartition, AcknowledgeResult]:
         """Take a member's word for records; return what became of it once that is written."""
+        stats = self._replicas.topic_stats
+        for topic in _topics(acknowledged):
+            stats.on_share_acknowledgement_request(topic)
         results = await self._at_each(
             key.group_id,
             acknowledged,
             lambda led, partition: led.acknowledge(key.member_id, acknowledged[partition]),
         )
+        failed: list[TopicIdPartition] = []
         for partition, result in results.items():
             if result.code is ErrorCode.NONE:
                 self.metrics.record_acknowledgements(acknowledged[partition])
+            else:
+                failed.append(partition)
+        for topic in _topics(failed):
+            stats.on_failed_share_acknowledgement_request(topic)
         return results
 
     def release_session(self, key: ShareSessionKey) -> None:
@@ -262,3 +277,8 @@ class SharePartitionManager:
             disk_threads=self._replicas.disk_threads,
             wall_ms=self._runtime.wall_ms(),
         )
+
+
+def _topics(partitions: Iterable[TopicIdPartition]) -> set[str]:
+    """Return the names of the topics of partitions, each once."""
+    return {one.topic for one in partitions if one.topic is not None}
