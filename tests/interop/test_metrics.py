@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import pytest
-from tests.interop.measured_share_group import GROUP, SHARE_STATE_SETTINGS, share_records
+from tests.interop.measured_share_group import (
+    GROUP,
+    LAST_SNAPSHOT,
+    SHARE_STATE_SETTINGS,
+    share_records,
+)
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.metrics_scrape import Page, scrape
 from tests.support.node import CLUSTER_ID, COMBINED_HEAP_MB, LEVELS_OF_OURS, STANDALONE, Node
@@ -507,6 +512,10 @@ SHARED: list[tuple[str, dict[str, str]]] = [
     ("kafka_server_ShareSessionCache_ShareSessionsCount", {}),
     ("kafka_server_ShareSessionCache_SharePartitionsCount", {}),
     ("kafka_server_share_coordinator_metrics_write_total", {}),
+    (
+        "kafka_server_share_coordinator_metrics_last_pruned_offset",
+        {"topic": "__share_group_state", "partition": "0"},
+    ),
 ]
 
 
@@ -545,6 +554,9 @@ def test_there_was_something_to_share(shared_page: Page) -> None:
     counted = "kafka_server_ShareGroupMetrics_RecordAcknowledgements_total"
     kinds = {"Accept": 2, "Release": 1, "Reject": 1, "Renew": 1}
     assert {kind: shared_page.value(counted, ackType=kind) for kind in kinds} == kinds
+    pruned = "kafka_server_share_coordinator_metrics_last_pruned_offset"
+    state = {"topic": "__share_group_state", "partition": "0"}
+    assert shared_page.value(pruned, **state) == LAST_SNAPSHOT
 
 
 def test_every_metric_of_a_combined_node_is_on_its_page(shared_page: Page) -> None:

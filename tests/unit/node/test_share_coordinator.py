@@ -5,6 +5,7 @@ from tests.unit.node.share_states import (
     COLD_MS,
     LOAD_MS,
     PRUNE_MS,
+    STATE,
     TOPIC,
     WRITE_TIMEOUT_MS,
     ShareStates,
@@ -118,13 +119,26 @@ def test_records_before_the_oldest_snapshot_are_deleted_while_there_are_share_gr
     node.finalize_share_version(1)
     node.run(PRUNE_MS - LOAD_MS)
     assert node.offsets_in_log() == before
+    assert not node.service.pruned_offsets
     node.run(2 * LOAD_MS)
     assert node.log.log_start_offset == 6
+    assert node.service.pruned_offsets == {(STATE, 0): 6}
     node.finalize_share_version(0)
     node.initialize(0)
     node.initialize(1)
     node.run(2 * PRUNE_MS)
     assert node.log.log_start_offset == 6
+
+
+def test_a_coordinator_that_is_new_here_has_deleted_nothing_yet(node: ShareStates) -> None:
+    node.initialize(0)
+    node.finalize_share_version(1)
+    node.run(COLD_MS + PRUNE_MS)
+    assert node.service.pruned_offsets == {(STATE, 0): 1}
+    node.lose(leader_epoch=1)
+    assert not node.service.pruned_offsets
+    node.lead(leader_epoch=2)
+    assert not node.service.pruned_offsets
 
 
 def test_a_share_partition_that_does_not_change_gets_a_snapshot_now_and_then(

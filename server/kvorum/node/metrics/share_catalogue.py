@@ -89,6 +89,13 @@ WRITES: Final = MetricGroup(
     },
     has_attributes=True,
 )
+PRUNES: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "share-coordinator-metrics",
+    {"last-pruned-offset": "Offset up to which records of the state were deleted last"},
+    has_attributes=True,
+    labels=("topic", "partition"),
+)
 GROUPS: Final = (
     SESSIONS,
     SESSION_RATES,
@@ -100,4 +107,5 @@ GROUPS: Final = (
     PARTITION_RATES,
     PARTITION_VALUES,
     WRITES,
+    PRUNES,
 )

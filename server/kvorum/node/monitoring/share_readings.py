@@ -82,10 +82,13 @@ def _share_partition(led: LedSharePartition) -> Iterator[Reading]:
 def share_state_readings(
     service: ShareCoordinatorService | None, now_ms: float
 ) -> Iterator[Reading]:
-    """Yield the values of a share coordinator's writes."""
+    """Yield the values of a share coordinator's writes and deletions."""
     group = share_catalogue.WRITES
     metrics = ShareCoordinatorMetrics(now_ms) if service is None else service.metrics
     yield group.reading("write-rate", metrics.writes.rate_per_second(now_ms))
     yield group.reading("write-total", metrics.write_count)
     yield group.reading("write-latency-avg", metrics.write_times_ms.average(now_ms))
     yield group.reading("write-latency-max", metrics.write_times_ms.maximum(now_ms))
+    pruned = {} if service is None else service.pruned_offsets
+    for (topic, index), offset in pruned.items():
+        yield share_catalogue.PRUNES.reading("last-pruned-offset", offset, topic, index)

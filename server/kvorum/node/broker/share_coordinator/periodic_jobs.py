@@ -1,10 +1,9 @@
 """The work of a share coordinator that no request asks for, while the cluster has share groups."""
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.metadata.api import RequestError
 from kvorum.node.broker.coordinator.context import CoordinatorContext
@@ -15,6 +14,7 @@ from kvorum.node.events.log_event import LogEvent
 from kvorum.node.runtime import Runtime
 from kvorum.share_coordinator.shard import ShareCoordinatorShard
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
+from kvorum.storage.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +32,16 @@ class PeriodicJobs:
         self._coordinators = coordinators
         self._runtime = runtime
         self._tasks: list[Task[None]] = []
-        self._pruned_offsets: dict[Partition, int] = {}
+        self._pruned_offsets: dict[CoordinatorContext[ShareCoordinatorShard], int] = {}
+
+    @property
+    def pruned_offsets(self) -> Mapping[TopicPartition, int]:
+        """The offset up to which records were deleted last, of each partition where some were."""
+        return {
+            context.partition.topic_partition: self._pruned_offsets[context]
+            for context in self._coordinators.contexts()
+            if context in self._pruned_offsets
+        }
 
     def set_enabled(self, is_enabled: bool) -> None:
         """Begin or end the jobs; the first one is due after its interval."""
@@ -64,9 +73,8 @@ class PeriodicJobs:
 
     async def _prune(self) -> None:
         contexts = [one for one in self._coordinators.contexts() if one.active_shard is not None]
-        led = {context.partition for context in contexts}
-        for partition in self._pruned_offsets.keys() - led:
-            del self._pruned_offsets[partition]
+        for context in self._pruned_offsets.keys() - set(contexts):
+            del self._pruned_offsets[context]
         await all_of(self._runtime, map(self._prune_partition, contexts))
 
     async def _prune_partition(self, context: CoordinatorContext[ShareCoordinatorShard]) -> None:
@@ -79,7 +87,7 @@ class PeriodicJobs:
             # It is loaded, led elsewhere, or its followers are late: another time.
             return
         partition = context.partition
-        if offset is None or self._pruned_offsets.get(partition) == offset:
+        if offset is None or self._pruned_offsets.get(context) == offset:
             return
         try:
             partition.delete_records(offset, now_ms=self._runtime.wall_ms())
@@ -87,7 +95,7 @@ class PeriodicJobs:
             where = str(partition.topic_partition)
             _log.error(LogEvent("Records could not be deleted", partition=where, error=str(error)))
             return
-        self._pruned_offsets[partition] = offset
+        self._pruned_offsets[context] = offset
 
 
 def _report(error: Exception | None) -> None:

@@ -4,7 +4,7 @@ Each method answers when everything is committed that its response shows. A part
 refused has a code of its own. Authorization is for handlers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, TypeVar
 
 from kvorum.coordinator.append_errors import append_error_to_response_error
@@ -36,6 +36,7 @@ from kvorum.share_coordinator.share_state_rpc import (
     ShareStateRequest,
     ShareStateRpc,
 )
+from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_share_group_state import (
     DeleteShareGroupStateRequest,
@@ -94,6 +95,11 @@ class ShareCoordinatorService:
         self.metrics = ShareCoordinatorMetrics(runtime.monotonic_ms())
         """To be read only."""
         self._jobs = PeriodicJobs(settings, self.runtime, runtime)
+
+    @property
+    def pruned_offsets(self) -> Mapping[TopicPartition, int]:
+        """The offset up to which records were deleted last, of each partition where some were."""
+        return self._jobs.pruned_offsets
 
     def on_image(self, before: MetadataImage, after: MetadataImage) -> None:
         """Follow a change of the image that the partitions have followed already."""
