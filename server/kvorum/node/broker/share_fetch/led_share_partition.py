@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from kvorum.broker.dead_letter_queue.dead_letter_queue_error import DeadLetterQueueError
 from kvorum.broker.dead_letter_queue.dead_letter_records import DeadLetterWriter
@@ -23,7 +23,6 @@ from kvorum.node.broker.share_fetch.share_fetch import AcknowledgeResult
 from kvorum.node.broker.share_fetch.share_partition_metrics import SharePartitionMetrics
 from kvorum.node.coroutines import Lock, Task, Wait
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.metrics.sensors import LatestValues
 from kvorum.node.runtime import Runtime, Timer
 from kvorum.storage.errors import StorageError
 from kvorum.wire.error_codes import ErrorCode
@@ -42,29 +41,43 @@ _FENCED: Final = frozenset(
     }
 )
 """The errors after which another leader has the share partition, or none has."""
-FindStart = Callable[[str, Partition], Coroutine[Wait[Any], Any, int]]
-"""Returns the offset at which a group begins to read a partition; may raise RequestError."""
 _log = logging.getLogger(__name__)
 
 
-class LedSharePartition:
-    """A share partition for as long as this broker leads its partition in one epoch.
+class SharePartitionListener(Protocol):
+    """The broker of a share partition: the configuration of groups, and who is told of its end."""
 
-    `forget` is called once it is no longer valid: the next fetch begins with a new one.
-    """
+    def settings(self, group_id: str) -> SharePartitionSettings:
+        """Return what a group's configuration says at the moment."""
+        ...
+
+    async def find_start(self, group_id: str, replica: Partition) -> int:
+        """Return the offset at which a group begins to read a partition.
+
+        Raises RequestError and StorageError.
+        """
+        ...
+
+    def on_load_end(self, load_ms: float) -> None:
+        """Take note of how long it took to read a state, or to fail to."""
+        ...
+
+    def forget(self, led: "LedSharePartition") -> None:
+        """Have the next fetch begin with another one: this one is no longer valid."""
+        ...
+
+
+class LedSharePartition:
+    """A share partition for as long as this broker leads its partition in one epoch."""
 
     def __init__(
         self,
         key: SharePartitionKey,
         replica: Partition,
-        settings: Callable[[], SharePartitionSettings],
+        listener: SharePartitionListener,
         persister: Persister,
-        runtime: Runtime,
-        *,
         dead_letter_queue: ShareGroupDLQManager,
-        find_start: FindStart,
-        forget: Callable[["LedSharePartition"], None],
-        load_times_ms: LatestValues,
+        runtime: Runtime,
     ) -> None:
         self.key = key
         self.replica = replica
@@ -74,7 +87,7 @@ class LedSharePartition:
             key.group_id,
             TopicIdPartition(key.topic_id, key.partition, topic),
             self.leader_epoch,
-            settings,
+            partial(listener.settings, key.group_id),
         )
         self.watchers = PartitionWatchers()
         """Called when there may be something to acquire, or nothing any more."""
@@ -84,9 +97,7 @@ class LedSharePartition:
         self._persister = persister
         self._dead_letter_queue = dead_letter_queue
         self._runtime = runtime
-        self._find_start = find_start
-        self._forget = forget
-        self._load_times_ms = load_times_ms
+        self._listener = listener
         self._began_ms = runtime.monotonic_ms()
         self._timer: Timer | None = None
         # Writes are kept in the order in which they are decided.
@@ -155,13 +166,13 @@ class LedSharePartition:
             _log.error("A share partition cannot begin: %s", self.key, exc_info=error)
             self._fail(RequestError.with_default_message(ErrorCode.KAFKA_STORAGE_ERROR))
         finally:
-            self._load_times_ms.record(self._runtime.monotonic_ms() - self._began_ms)
+            self._listener.on_load_end(self._runtime.monotonic_ms() - self._began_ms)
             self.watchers.notify()
 
     def _fail(self, error: RequestError) -> None:
         self.state.fail_initialization()
         self.failure = error
-        self._forget(self)
+        self._listener.forget(self)
 
     async def _load(self) -> None:
         """Begin with the stored state; raises RequestError, and StorageError."""
@@ -175,7 +186,7 @@ class LedSharePartition:
         reset_offset = 0
         has_start = result.start_offset != UNINITIALIZED_START_OFFSET
         if result.error_code == ErrorCode.NONE and not has_start:
-            reset_offset = await self._find_start(key.group_id, self.replica)
+            reset_offset = await self._listener.find_start(key.group_id, self.replica)
         self._copy_dead_letters(self.state.initialize(result, reset_offset=reset_offset))
 
     async def _write(self, write: StateWrite) -> AcknowledgeResult:
@@ -193,7 +204,7 @@ class LedSharePartition:
         self.watchers.notify()
         told = AcknowledgeResult.of(completed.refusal)
         if told.code in _FENCED:
-            self._forget(self)
+            self._listener.forget(self)
         return told
 
     def _copy_dead_letters(self, dead_letters: Sequence[DeadLetter]) -> None:
@@ -245,7 +256,7 @@ class LedSharePartition:
 
     def _on_replica_changed(self) -> None:
         if not self.is_led:
-            self._forget(self)
+            self._listener.forget(self)
 
     def _on_task_end(self, result: object) -> None:
         if isinstance(result, Exception):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kvorum.broker.partition import Partition
 from kvorum.broker.share_group_config_provider import ShareGroupConfigProvider
 from kvorum.broker.share_partition.acknowledgement import ShareAcknowledgementBatch
+from kvorum.broker.share_partition.settings import SharePartitionSettings
 from kvorum.broker.share_session.context import (
     ReadSharePartition,
     ShareFetchContext,
@@ -201,7 +202,32 @@ class SharePartitionManager:
         """Forget the share partitions of a group without sessions on this broker."""
         for led in self.partitions:
             if led.key.group_id == group_id:
-                self._forget(led)
+                self.forget(led)
+
+    def settings(self, group_id: str) -> SharePartitionSettings:
+        """Return what the configuration of a group says of its share partitions."""
+        return self.configs.config(group_id).partition
+
+    async def find_start(self, group_id: str, replica: Partition) -> int:
+        """Return the offset at which a group begins to read; raises as `start_offset` does."""
+        return await start_offset(
+            replica,
+            self.configs.config(group_id).auto_offset_reset,
+            self._inspector,
+            disk_threads=self._replicas.disk_threads,
+            wall_ms=self._runtime.wall_ms(),
+        )
+
+    def on_load_end(self, load_ms: float) -> None:
+        """Count how long it took to read a state."""
+        self.metrics.partition_load_times_ms.record(load_ms)
+
+    def forget(self, led: LedSharePartition) -> None:
+        """Have the next fetch begin with another share partition."""
+        if self._partitions.get(led.key) is led:
+            del self._partitions[led.key]
+            self.metrics.remove_partition(led.key.group_id)
+        led.close()
 
     def _on_disconnect(self, connection: DisconnectListeners) -> None:
         self.sessions.on_disconnect(connection, self)
@@ -243,17 +269,9 @@ class SharePartitionManager:
         if known is not None and known.replica is replica and known.is_led:
             return known
         if known is not None:
-            self._forget(known)
+            self.forget(known)
         led = LedSharePartition(
-            key,
-            replica,
-            lambda: self.configs.config(group_id).partition,
-            self._persister,
-            self._runtime,
-            dead_letter_queue=self._dead_letter_queue,
-            find_start=self._find_start,
-            forget=self._forget,
-            load_times_ms=self.metrics.partition_load_times_ms,
+            key, replica, self, self._persister, self._dead_letter_queue, self._runtime
         )
         self._partitions[key] = led
         self.metrics.add_partition(group_id)
@@ -261,22 +279,7 @@ class SharePartitionManager:
 
     def _forget_all(self) -> None:
         for led in self.partitions:
-            self._forget(led)
-
-    def _forget(self, led: LedSharePartition) -> None:
-        if self._partitions.get(led.key) is led:
-            del self._partitions[led.key]
-            self.metrics.remove_partition(led.key.group_id)
-        led.close()
-
-    async def _find_start(self, group_id: str, replica: Partition) -> int:
-        return await start_offset(
-            replica,
-            self.configs.config(group_id).auto_offset_reset,
-            self._inspector,
-            disk_threads=self._replicas.disk_threads,
-            wall_ms=self._runtime.wall_ms(),
-        )
+            self.forget(led)
 
 
 def _topics(partitions: Iterable[TopicIdPartition]) -> set[str]:
