@@ -12,6 +12,11 @@ from kvorum.groups.classic_group.supported_protocol import SupportedProtocol
 from kvorum.groups.consumer_group.group import ConsumerGroup, ResolvedRegularExpression
 from kvorum.groups.consumer_group.member import NO_REGEX, ClassicMemberMetadata, PartitionEpochs
 from kvorum.groups.modern_group.member_state import MemberState
+from kvorum.groups.modern_group.replay import (
+    replay_group_epoch,
+    replay_target,
+    replay_target_metadata,
+)
 from kvorum.groups.shard_state import ShardState
 from kvorum.wire.messages.consumer_group_current_member_assignment_key import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -24,7 +29,6 @@ from kvorum.wire.messages.consumer_group_member_metadata_value import (
     ConsumerGroupMemberMetadataValue,
 )
 from kvorum.wire.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
-from kvorum.wire.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
 from kvorum.wire.messages.consumer_group_partition_metadata_key import (
     ConsumerGroupPartitionMetadataKey,
 )
@@ -40,14 +44,8 @@ from kvorum.wire.messages.consumer_group_regular_expression_value import (
 from kvorum.wire.messages.consumer_group_target_assignment_member_key import (
     ConsumerGroupTargetAssignmentMemberKey,
 )
-from kvorum.wire.messages.consumer_group_target_assignment_member_value import (
-    ConsumerGroupTargetAssignmentMemberValue,
-)
 from kvorum.wire.messages.consumer_group_target_assignment_metadata_key import (
     ConsumerGroupTargetAssignmentMetadataKey,
-)
-from kvorum.wire.messages.consumer_group_target_assignment_metadata_value import (
-    ConsumerGroupTargetAssignmentMetadataValue,
 )
 from kvorum.wire.primitives import Message
 
@@ -66,29 +64,12 @@ def replay_consumer_group_record(shard: ShardState, record: CoordinatorRecord) -
     _REPLAYS[type(key)](group, key, record.value)
 
 
-def _group_epoch(
-    group: ConsumerGroup, _: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue
-) -> None:
-    group.set_group_epoch(value.epoch, value.metadata_hash)
-
-
 def _partition_metadata(
     group: ConsumerGroup,
     _: ConsumerGroupPartitionMetadataKey,
     value: ConsumerGroupPartitionMetadataValue | None,
 ) -> None:
     group.set_partition_metadata(is_there=value is not None)
-
-
-def _target_metadata(
-    group: ConsumerGroup,
-    _: ConsumerGroupTargetAssignmentMetadataKey,
-    value: ConsumerGroupTargetAssignmentMetadataValue | None,
-) -> None:
-    if value is None:
-        group.end_target_assignment()
-    else:
-        group.set_assignment_epoch(value.assignment_epoch, value.assignment_timestamp)
 
 
 def _member(
@@ -113,18 +94,6 @@ def _member(
             classic_metadata=_classic_metadata(value.classic_member_metadata),
         )
     )
-
-
-def _target(
-    group: ConsumerGroup,
-    key: ConsumerGroupTargetAssignmentMemberKey,
-    value: ConsumerGroupTargetAssignmentMemberValue | None,
-) -> None:
-    if value is None:
-        group.target_assignment.remove(key.member_id)
-        return
-    target = {one.topic_id: OrderedSet(one.partitions) for one in value.topic_partitions}
-    group.target_assignment.set(key.member_id, target)
 
 
 def _current(
@@ -164,11 +133,11 @@ def _regex(
 _REPLAYS: Final[Mapping[type[Message], Callable[[ConsumerGroup, Any, Any], None]]] = (
     MappingProxyType(
         {
-            ConsumerGroupMetadataKey: _group_epoch,
+            ConsumerGroupMetadataKey: replay_group_epoch,
             ConsumerGroupPartitionMetadataKey: _partition_metadata,
             ConsumerGroupMemberMetadataKey: _member,
-            ConsumerGroupTargetAssignmentMetadataKey: _target_metadata,
-            ConsumerGroupTargetAssignmentMemberKey: _target,
+            ConsumerGroupTargetAssignmentMetadataKey: replay_target_metadata,
+            ConsumerGroupTargetAssignmentMemberKey: replay_target,
             ConsumerGroupCurrentMemberAssignmentKey: _current,
             ConsumerGroupRegularExpressionKey: _regex,
         }

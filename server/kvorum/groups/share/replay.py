@@ -9,6 +9,11 @@ from kvorum.coordinator.record import CoordinatorRecord
 from kvorum.groups.assignors.name_order import names_in_order
 from kvorum.groups.assignors.ordered_set import OrderedSet
 from kvorum.groups.modern_group.member_state import MemberState
+from kvorum.groups.modern_group.replay import (
+    replay_group_epoch,
+    replay_target,
+    replay_target_metadata,
+)
 from kvorum.groups.shard_state import ShardState
 from kvorum.groups.share_group.group import ShareGroup
 from kvorum.groups.share_group.state_partitions import StatePartitions, StateTopic
@@ -21,7 +26,6 @@ from kvorum.wire.messages.share_group_current_member_assignment_value import (
 from kvorum.wire.messages.share_group_member_metadata_key import ShareGroupMemberMetadataKey
 from kvorum.wire.messages.share_group_member_metadata_value import ShareGroupMemberMetadataValue
 from kvorum.wire.messages.share_group_metadata_key import ShareGroupMetadataKey
-from kvorum.wire.messages.share_group_metadata_value import ShareGroupMetadataValue
 from kvorum.wire.messages.share_group_state_partition_metadata_key import (
     ShareGroupStatePartitionMetadataKey,
 )
@@ -31,14 +35,8 @@ from kvorum.wire.messages.share_group_state_partition_metadata_value import (
 from kvorum.wire.messages.share_group_target_assignment_member_key import (
     ShareGroupTargetAssignmentMemberKey,
 )
-from kvorum.wire.messages.share_group_target_assignment_member_value import (
-    ShareGroupTargetAssignmentMemberValue,
-)
 from kvorum.wire.messages.share_group_target_assignment_metadata_key import (
     ShareGroupTargetAssignmentMetadataKey,
-)
-from kvorum.wire.messages.share_group_target_assignment_metadata_value import (
-    ShareGroupTargetAssignmentMetadataValue,
 )
 from kvorum.wire.primitives import Message
 
@@ -84,12 +82,6 @@ def _state_topics(
     }
 
 
-def _group_epoch(
-    group: ShareGroup, _: ShareGroupMetadataKey, value: ShareGroupMetadataValue
-) -> None:
-    group.set_group_epoch(value.epoch, value.metadata_hash)
-
-
 def _member(
     group: ShareGroup,
     key: ShareGroupMemberMetadataKey,
@@ -107,29 +99,6 @@ def _member(
             subscribed_topic_names=OrderedSet(names_in_order(value.subscribed_topic_names)),
         )
     )
-
-
-def _target_metadata(
-    group: ShareGroup,
-    _: ShareGroupTargetAssignmentMetadataKey,
-    value: ShareGroupTargetAssignmentMetadataValue | None,
-) -> None:
-    if value is None:
-        group.end_target_assignment()
-    else:
-        group.set_assignment_epoch(value.assignment_epoch, value.assignment_timestamp)
-
-
-def _target(
-    group: ShareGroup,
-    key: ShareGroupTargetAssignmentMemberKey,
-    value: ShareGroupTargetAssignmentMemberValue | None,
-) -> None:
-    if value is None:
-        group.target_assignment.remove(key.member_id)
-        return
-    target = {one.topic_id: OrderedSet(one.partitions) for one in value.topic_partitions}
-    group.target_assignment.set(key.member_id, target)
 
 
 def _current(
@@ -164,10 +133,10 @@ SHARE_GROUP_KEYS: Final = (
 """The keys of all records of share groups."""
 _REPLAYS: Final[Mapping[type[Message], Callable[[ShareGroup, Any, Any], None]]] = MappingProxyType(
     {
-        ShareGroupMetadataKey: _group_epoch,
+        ShareGroupMetadataKey: replay_group_epoch,
         ShareGroupMemberMetadataKey: _member,
-        ShareGroupTargetAssignmentMetadataKey: _target_metadata,
-        ShareGroupTargetAssignmentMemberKey: _target,
+        ShareGroupTargetAssignmentMetadataKey: replay_target_metadata,
+        ShareGroupTargetAssignmentMemberKey: replay_target,
         ShareGroupCurrentMemberAssignmentKey: _current,
     }
 )
