@@ -20,7 +20,7 @@ from kvorum.security.security_protocol import SecurityProtocol
 
 
 class Server(Protocol):
-    """What listens on a socket."""
+    """A server on a bound socket."""
 
     async def start(self, bound: socket.socket) -> None: ...
 
