@@ -341,7 +341,8 @@ class BrokerServer:
             ShareGroupDLQManager,
         )
 
-        shared, config = self._shared, self._shared.config
+        shared = self._shared
+        config = shared.config
         connections = _broker_connections(shared, "share-group-dlq")
         return ShareGroupDLQManager(
             DeadLetterSender(connections, self._own_broker, shared.runtime),

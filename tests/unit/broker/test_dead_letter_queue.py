@@ -45,6 +45,8 @@ HERE = TopicPartition("orders", 2)
 ID = b"the-id-of-a-queu"
 NOW_MS = 1_700_000_000_000
 ROOMY = 1_000_000
+ENABLED = {"errors_deadletterqueue_group_enable": "true"}
+CREATING = {AUTO_CREATE: "true"}
 
 
 def letter(first_offset: int, last_offset: int) -> DeadLetter:
@@ -66,10 +68,6 @@ def image(topic: str | None = None, **own: str) -> MetadataImage:
 
 def layers(**own: str) -> ConfigLayers:
     return ConfigLayers(static=own)
-
-
-ENABLED = {"errors_deadletterqueue_group_enable": "true"}
-CREATING = {AUTO_CREATE: "true"}
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ def test_a_record_is_copied_where_the_group_wants_that(copied: bool, value: byte
     assert record.value == value
 
 
-def test_records_that_the_log_has_no_more_are_told_of_without_a_copy() -> None:
+def test_records_that_the_log_lacks_are_written_without_a_copy() -> None:
     brokers = Brokers(image(configs(copied=True), OTHER), WRITTEN)
     assert brokers.enqueued(0, 1) == [None]
     assert [record.value for record in brokers.records] == [None, None]

@@ -1,4 +1,4 @@
-"""The records of a dead-letter queue: headers that tell of a record, and its copy if wanted."""
+"""The records of a dead-letter queue: headers that describe a record, and its copy if wanted."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -20,7 +20,7 @@ _HEADERS_ONLY: Final = OriginalRecord(None, None)
 
 
 class DeadLetterRecords(NamedTuple):
-    """Records of one batch, which has `size` bytes; the last one tells of offset `last_offset`."""
+    """Records of one batch, which has `size` bytes; the last one is for offset `last_offset`."""
 
     records: tuple[RecordData, ...]
     size: int

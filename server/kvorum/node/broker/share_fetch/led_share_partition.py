@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 class SharePartitionListener(Protocol):
-    """The broker of a share partition: the configuration of groups, and who is told of its end."""
+    """The questions of a share partition to its broker, and its news."""
 
     def settings(self, group_id: str) -> SharePartitionSettings:
         """Return what a group's configuration says at the moment."""
