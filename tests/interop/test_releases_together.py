@@ -138,7 +138,7 @@ def test_a_cluster_goes_up_to_the_reference_release_and_not_back_as_on_kafka(
             for node in (ours, real)
         }
     assert told[ours] == told[real]
-    assert "feature share.version. Broker 1 does not support this feature" in refused
+    assert "feature streams.version. Broker 1 does not support this feature" in refused
     levels = [
         re.findall(r"metadata.version.*FinalizedVersionLevel: (\S+)", text) for text in told[ours]
     ]
