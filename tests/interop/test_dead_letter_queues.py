@@ -4,36 +4,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final
 
 import pytest
 from tests.interop.asked_broker import serves_share
-from tests.interop.clients.confluent import make_topics, read_to_end
-from tests.interop.share_fetch_script import Acknowledge, Batches, Fetch, Side
+from tests.interop.clients.confluent import make_topics
+from tests.interop.dead_letters import (
+    COPIES,
+    QUEUE,
+    REJECT,
+    RELEASE,
+    DyingGroup,
+    Range,
+    Source,
+    letters,
+)
 from tests.support.clients.driver import TopicWish
 from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
-from tests.support.topics import read_topics, topic_id
+from tests.support.topics import topic_id
 from tests.support.waiting import wait_for
 
-from kvorum.broker.share_partition.record_state import RecordState
 from kvorum.coordinator.share_partition_key import SharePartitionKey
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from kvorum.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from kvorum.wire.messages.initialize_share_group_state import (
-    InitializeShareGroupStateRequest,
-    InitializeShareGroupStateResponse,
-)
 from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
-from kvorum.wire.messages.read_share_group_state import (
-    ReadShareGroupStateRequest,
-    ReadShareGroupStateResponse,
-)
 from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch
 
 SETTINGS: Final = {
@@ -46,9 +42,6 @@ SETTINGS: Final = {
 SOURCE: Final = "orders"
 PARTITIONS: Final = 2
 ENABLED: Final = MappingProxyType({"errors.deadletterqueue.group.enable": "true"})
-MEMBER: Final = "member"
-SET: Final = 0
-RELEASE, REJECT = 2, 3
 DELIVERIES_MAX: Final = 2
 SMALL_BYTES: Final = 1_000
 LARGE_VALUE: Final = bytes(3_000)
@@ -64,14 +57,6 @@ SENT: Final = {
     1: [(Compression.NONE, 4, b"other")],
 }
 """The batches of each partition: compression, number of records, and the end of their values."""
-
-
-class Range(NamedTuple):
-    """Offsets of a partition that a member is done with, or gives back."""
-
-    partition: int
-    first: int
-    last: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +77,10 @@ class Case:
     @property
     def group(self) -> str:
         return f"group of {self.queue}"
+
+    @property
+    def dying(self) -> tuple[Range, ...]:
+        return (*self.rejected, *self.released)
 
 
 CASES: Final = (
@@ -122,18 +111,6 @@ CASES: Final = (
 )
 
 
-Headers: TypeAlias = list[tuple[str, bytes | None]]
-
-
-class Letter(NamedTuple):
-    """A record of a queue; the order within a partition is that in which records died."""
-
-    partition: int | None
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
-
-
 def append_records(client: RawClient) -> None:
     for partition, batches in SENT.items():
         number = 0
@@ -152,107 +129,18 @@ def append_records(client: RawClient) -> None:
             assert answered.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
 
-def configure(client: RawClient, case: Case) -> None:
-    """Have the group name its queue."""
-    values = {
-        "errors.deadletterqueue.topic.name": case.queue,
-        "errors.deadletterqueue.copy.record.enable": str(case.copies).lower(),
-        **case.configs,
-    }
-    changes = [
-        IncrementalAlterConfigsRequest.AlterableConfig(key, SET, value)
-        for key, value in values.items()
-    ]
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
-        ResourceType.GROUP, case.group, changes
-    )
-    request = IncrementalAlterConfigsRequest([resource])
-    (answered,) = client.ask(request, IncrementalAlterConfigsResponse, 1).responses
-    assert answered.error_code == ErrorCode.NONE, answered.error_message
-
-
-def begin(client: RawClient, case: Case, source_id: bytes) -> None:
-    """Have the group begin at the start of the source."""
-    request = InitializeShareGroupStateRequest
-    partitions = [request.PartitionData(index, 1, 0) for index in range(PARTITIONS)]
-    state = request(case.group, [request.InitializeStateData(source_id, partitions)])
-    (topic,) = client.ask(state, InitializeShareGroupStateResponse, 0).results
-    assert not any(one.error_code for one in topic.partitions)
-
-
-class Member:
-    """The only member of a group, with its session at one broker."""
-
-    def __init__(self, side: Side, group: str) -> None:
-        self._side = side
-        self._group = group
-        self._epoch = 0
-
-    def fetch(self) -> int:
-        """Acquire what there is; return how many partitions gave records."""
-        places = [(SOURCE, index) for index in range(PARTITIONS)]
-        listed = places if self._epoch == 0 else ()
-        fetch = Fetch(self._group, MEMBER, self._epoch, 1, 500, 100, 0, False, listed, (), ())
-        code, message, _, found = fetch.take(self._side)
-        assert code == ErrorCode.NONE, message
-        self._epoch += 1
-        return sum(bool(one["acquired_records"]) for _, one in found)
-
-    def acknowledge(self, ranges: tuple[Range, ...], kind: int) -> None:
-        batches = [Batches(SOURCE, where, [(first, last, [kind])]) for where, first, last in ranges]
-        asked = Acknowledge(self._group, MEMBER, self._epoch, 1, False, batches)
-        code, message, _, found = asked.take(self._side)
-        assert code == ErrorCode.NONE, message
-        assert not any(one["error_code"] for _, one in found), found
-        self._epoch += 1
-
-
-def is_over(client: RawClient, case: Case, source_id: bytes) -> bool:
-    """Return whether all that dies is archived."""
-    request = ReadShareGroupStateRequest
-    partitions = [request.PartitionData(index, 0) for index in range(PARTITIONS)]
-    asked = request(case.group, [request.ReadStateData(source_id, partitions)])
-    (topic,) = client.ask(asked, ReadShareGroupStateResponse, 0).results
-    archived = {
-        (part.partition, offset)
-        for part in topic.partitions
-        for batch in part.state_batches
-        if batch.delivery_state == RecordState.ARCHIVED
-        for offset in range(batch.first_offset, batch.last_offset + 1)
-    }
-    starts = {part.partition: part.start_offset for part in topic.partitions}
-    return all(
-        offset < starts[where] or (where, offset) in archived
-        for where, first, last in (*case.rejected, *case.released)
-        for offset in range(first, last + 1)
-    )
-
-
-def play(client: RawClient, case: Case, source_id: bytes) -> None:
+def play(client: RawClient, case: Case, source: Source) -> None:
     """Have records of a group die; return once they are archived."""
-    configure(client, case)
-    begin(client, case, source_id)
-    member = Member(Side(client, {SOURCE: source_id}), case.group)
-    wait_for(member.fetch, "the member has records")
-    wait_for(lambda: member.fetch() == 0, "the member has all records")
+    group = DyingGroup(case.group, source, client, client)
+    group.configure({QUEUE: case.queue, COPIES: str(case.copies).lower(), **case.configs})
+    group.begin()
     if case.rejected:
-        member.acknowledge(case.rejected, REJECT)
+        group.acknowledge(case.rejected, REJECT)
     for delivery in range(DELIVERIES_MAX if case.released else 0):
         if delivery > 0:
-            wait_for(member.fetch, "released records are delivered again")
-        member.acknowledge(case.released, RELEASE)
-    wait_for(partial(is_over, client, case, source_id), f"records of {case.queue} are archived")
-
-
-def letters(address: str, queue: str) -> list[Letter]:
-    """Return all records of a queue, by their partitions."""
-    count = read_topics(address)[queue].partition_count
-    places = [(queue, index) for index in range(count)]
-    found = [
-        Letter(one.partition(), one.key(), one.value(), tuple(cast("Headers", one.headers())))
-        for one in read_to_end(address, places)
-    ]
-    return sorted(found, key=lambda letter: (letter.partition or 0, str(letter.headers)))
+            wait_for(group.fetch, "released records are delivered again")
+        group.acknowledge(case.released, RELEASE)
+    wait_for(partial(group.are_archived, case.dying), f"records of {case.queue} are archived")
 
 
 def own_configs(client: RawClient, topic: str) -> dict[str, str | None]:
@@ -269,13 +157,13 @@ def outcome(node: Node) -> dict[str, Any]:
     with RawClient(node.address) as client:
         wishes = [case.wish for case in CASES if case.wish is not None]
         make_topics(node.address, TopicWish(SOURCE, PARTITIONS), *wishes)
-        source_id = topic_id(client, SOURCE)
+        source = Source(SOURCE, topic_id(client, SOURCE), PARTITIONS)
         for index in range(PARTITIONS):
-            share = SharePartitionKey(CASES[0].group, source_id, index)
+            share = SharePartitionKey(CASES[0].group, source.topic_id, index)
             wait_for(partial(serves_share, client, share), "share states are served")
         append_records(client)
         for case in CASES:
-            play(client, case, source_id)
+            play(client, case, source)
             found[case.queue] = letters(node.address, case.queue)
             assert len(found[case.queue]) == case.letters, found[case.queue]
         found["configurations"] = own_configs(client, "dlq.created")

@@ -14,6 +14,7 @@ from tests.interop.asked_broker import serves_share
 from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults, kind_of_controllers
 from tests.interop.clients.confluent import read_to_end, send
 from tests.interop.clients.java_share import JavaShareMember
+from tests.interop.dead_letters import COPIES, QUEUE, REJECT, DyingGroup, Range, Source, letters
 from tests.interop.share_state_script import done_up_to
 from tests.support.kafka.java import Java
 from tests.support.raw_client import RawClient
@@ -101,3 +102,34 @@ def test_a_leader_has_its_state_kept_by_the_other_kind(
     send(cluster.servers, topic, [{"value": value.encode()} for value in values])
     with RawClient(cluster.brokers[groups].address) as client:
         assert lags(client, group) == {topic: [COUNT]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("leader", "other"), [(REAL, OURS), (OURS, REAL)], ids=["real leader", "our leader"]
+)
+def test_a_leader_writes_dead_letters_to_a_queue_of_the_other_kind(
+    cluster: BrokerCluster, leader: int, other: int
+) -> None:
+    name = LED_BY[leader]
+    queue = f"dlq.{name}"
+    cluster.make_topic(queue, f"{other}:{leader}", "errors.deadletterqueue.group.enable=true")
+    cluster.let_lead(STATE, other, leader)
+    send(cluster.servers, name, [{"key": b"key", "value": b"dying"}])
+    with (
+        RawClient(cluster.brokers[leader].address) as client,
+        RawClient(cluster.brokers[other].address) as coordinator,
+    ):
+        source = Source(name, topic_id(client, name), 1)
+        share = SharePartitionKey(f"dying at {leader}", source.topic_id, 0)
+        wait_for(lambda: serves_share(coordinator, share), "the state is loaded")
+        group = DyingGroup(share.group_id, source, client, coordinator)
+        group.configure({QUEUE: queue, COPIES: "true"})
+        group.begin()
+        dying = [Range(0, 0, 0)]
+        group.acknowledge(dying, REJECT)
+        wait_for(lambda: group.are_archived(dying), "the record is archived")
+    (original, *_) = read_to_end(cluster.servers, [(name, 0)])
+    (letter,) = letters(cluster.brokers[other].address, queue)
+    assert (letter.key, letter.value) == (original.key(), original.value())
+    assert dict(letter.headers)["__dlq.errors.group"] == share.group_id.encode()

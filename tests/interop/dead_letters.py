@@ -1,0 +1,147 @@
+"""Records of a share group that die, at brokers of any kind, and what comes to its queue."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from tests.interop.clients.confluent import read_to_end
+from tests.interop.share_fetch_script import Acknowledge, Batches, Fetch, Side
+from tests.support.raw_client import RawClient
+from tests.support.topics import read_topics
+from tests.support.waiting import wait_for
+
+from kvorum.broker.share_partition.record_state import RecordState
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from kvorum.wire.messages.initialize_share_group_state import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+)
+from kvorum.wire.messages.read_share_group_state import (
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+)
+
+MEMBER: Final = "member"
+SET: Final = 0
+RELEASE, REJECT = 2, 3
+QUEUE: Final = "errors.deadletterqueue.topic.name"
+COPIES: Final = "errors.deadletterqueue.copy.record.enable"
+Headers: TypeAlias = list[tuple[str, bytes | None]]
+
+
+class Range(NamedTuple):
+    """Offsets of a partition that a member is done with, or gives back."""
+
+    partition: int
+    first: int
+    last: int
+
+
+class Letter(NamedTuple):
+    """A record of a queue."""
+
+    partition: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class Source(NamedTuple):
+    """A topic, all of whose partitions one broker leads."""
+
+    name: str
+    topic_id: bytes
+    partition_count: int
+
+
+class DyingGroup:
+    """A group with one member at the leader; `coordinator` keeps the state of its partitions."""
+
+    def __init__(
+        self, name: str, source: Source, leader: RawClient, coordinator: RawClient
+    ) -> None:
+        self._name = name
+        self._source = source
+        self._side = Side(leader, {source.name: source.topic_id})
+        self._coordinator = coordinator
+        self._epoch = 0
+
+    def configure(self, values: Mapping[str, str]) -> None:
+        """Set values of the group's configuration."""
+        changes = [
+            IncrementalAlterConfigsRequest.AlterableConfig(key, SET, value)
+            for key, value in values.items()
+        ]
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+            ResourceType.GROUP, self._name, changes
+        )
+        request = IncrementalAlterConfigsRequest([resource])
+        (answered,) = self._side.client.ask(request, IncrementalAlterConfigsResponse, 1).responses
+        assert answered.error_code == ErrorCode.NONE, answered.error_message
+
+    def begin(self) -> None:
+        """Begin at the start of the topic, and get all records."""
+        request = InitializeShareGroupStateRequest
+        source = self._source
+        partitions = [request.PartitionData(index, 1, 0) for index in range(source.partition_count)]
+        state = request(self._name, [request.InitializeStateData(source.topic_id, partitions)])
+        (topic,) = self._coordinator.ask(state, InitializeShareGroupStateResponse, 0).results
+        assert not any(one.error_code for one in topic.partitions)
+        wait_for(self.fetch, "the member has records")
+        wait_for(lambda: self.fetch() == 0, "the member has all records")
+
+    def fetch(self) -> int:
+        """Acquire what there is; return how many partitions gave records."""
+        places = [(self._source.name, index) for index in range(self._source.partition_count)]
+        listed = places if self._epoch == 0 else ()
+        fetch = Fetch(self._name, MEMBER, self._epoch, 1, 500, 100, 0, False, listed, (), ())
+        code, message, _, found = fetch.take(self._side)
+        assert code == ErrorCode.NONE, message
+        self._epoch += 1
+        return sum(bool(one["acquired_records"]) for _, one in found)
+
+    def acknowledge(self, ranges: Iterable[Range], kind: int) -> None:
+        """Reject records, or give them back."""
+        name = self._source.name
+        batches = [Batches(name, where, [(first, last, [kind])]) for where, first, last in ranges]
+        asked = Acknowledge(self._name, MEMBER, self._epoch, 1, False, batches)
+        code, message, _, found = asked.take(self._side)
+        assert code == ErrorCode.NONE, message
+        assert not any(one["error_code"] for _, one in found), found
+        self._epoch += 1
+
+    def are_archived(self, ranges: Iterable[Range]) -> bool:
+        """Return whether the state has records as archived."""
+        request = ReadShareGroupStateRequest
+        source = self._source
+        partitions = [request.PartitionData(index, 0) for index in range(source.partition_count)]
+        asked = request(self._name, [request.ReadStateData(source.topic_id, partitions)])
+        (topic,) = self._coordinator.ask(asked, ReadShareGroupStateResponse, 0).results
+        archived = {
+            (part.partition, offset)
+            for part in topic.partitions
+            for batch in part.state_batches
+            if batch.delivery_state == RecordState.ARCHIVED
+            for offset in range(batch.first_offset, batch.last_offset + 1)
+        }
+        starts = {part.partition: part.start_offset for part in topic.partitions}
+        return all(
+            offset < starts[where] or (where, offset) in archived
+            for where, first, last in ranges
+            for offset in range(first, last + 1)
+        )
+
+
+def letters(address: str, queue: str) -> list[Letter]:
+    """Return all records of a queue, by their partitions and headers."""
+    count = read_topics(address)[queue].partition_count
+    places = [(queue, index) for index in range(count)]
+    found = [
+        Letter(one.partition(), one.key(), one.value(), tuple(cast("Headers", one.headers())))
+        for one in read_to_end(address, places)
+    ]
+    return sorted(found, key=lambda letter: (letter.partition or 0, str(letter.headers)))
