@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from tests.support.raw_client import RawClient
 
@@ -229,9 +229,9 @@ def fields_of(struct: Any) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(one) for one in cast("list[Any]", value)]
     if isinstance(value, memoryview):
-        return bytes(value)
+        return value.tobytes()
     return (
         fields_of(value) if hasattr(value, "__slots__") and not isinstance(value, bytes) else value
     )
@@ -334,7 +334,9 @@ class Script:
         return self._random.choice((0, 1, 2, 3, 5, 20) if is_one else (0, ALL_RECORDS, ALL_RECORDS))
 
     def _some_places(self, name: str, share: float) -> list[tuple[str, int]]:
-        places = [place for place in MEMBERS[name] if self._random.random() < share]
+        places: list[tuple[str, int]] = [
+            place for place in MEMBERS[name] if self._random.random() < share
+        ]
         if len(MEMBERS[name]) > 1:
             if self._random.random() < 0.02:
                 places.append((UNKNOWN, 0))

@@ -235,7 +235,7 @@ class ShareGroupScript(CoordinatorSteps):
         group_id = self._group_id()
         if len([one for one in self._clients if one.group_id == group_id]) >= self._clients_max:
             return self._heartbeat()
-        names = random.sample(NAMES, random.choice((1, 1, 2, 3)))
+        names: list[str] = random.sample(NAMES, random.choice((1, 1, 2, 3)))
         client = Client(group_id, uuid_to_text(random.randbytes(16)), names)
         client.rack_id = random.choice((None, "r0", "r1"))
         self._clients.append(client)

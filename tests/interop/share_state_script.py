@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from tests.interop.share_coordinator_script import random_batches
 from tests.support.raw_client import RawClient
@@ -76,7 +76,9 @@ class Step(NamedTuple):
 def fields_of(struct: Any) -> dict[str, Any]:
     """Return the fields of a message's part."""
     return {
-        name: [fields_of(one) for one in value] if isinstance(value, list) else value
+        name: [fields_of(one) for one in cast("list[Any]", value)]
+        if isinstance(value, list)
+        else value
         for name in struct.__slots__
         for value in (getattr(struct, name),)
     }

@@ -1,7 +1,7 @@
 """Share groups beside a real broker: the answers to their members and to administrators."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 from tests.interop.asked_broker import INTERNAL_TOPICS, serves_share
@@ -75,9 +75,10 @@ class Side:
 
     def _common(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: self._common(each) for key, each in value.items()}
+            fields = cast("dict[str, Any]", value)
+            return {key: self._common(each) for key, each in fields.items()}
         if isinstance(value, list):
-            return sorted((self._common(each) for each in value), key=str)
+            return sorted(map(self._common, cast("list[Any]", value)), key=str)
         return self._ids.get(value, value) if isinstance(value, str) else value
 
 

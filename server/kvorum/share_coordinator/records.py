@@ -24,7 +24,7 @@ from kvorum.wire.messages.share_update_key import ShareUpdateKey
 from kvorum.wire.messages.share_update_value import ShareUpdateValue
 from kvorum.wire.primitives import Message
 
-_MESSAGES: Final[Mapping[int, tuple[type[Message], type[Message]]]] = MappingProxyType(
+_MESSAGES: Final[Mapping[int | None, tuple[type[Message], type[Message]]]] = MappingProxyType(
     {
         ShareSnapshotKey.API_KEY: (ShareSnapshotKey, ShareSnapshotValue),
         ShareUpdateKey.API_KEY: (ShareUpdateKey, ShareUpdateValue),

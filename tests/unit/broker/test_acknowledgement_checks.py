@@ -8,19 +8,19 @@ from kvorum.broker.share_partition.acknowledgement_checks import are_valid
 ACCEPT, RELEASE, RENEW = AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.RENEW
 
 
-@pytest.mark.parametrize(
-    "batches",
-    [
-        [(3, 2, [ACCEPT])],
-        [(-2, 2, [ACCEPT])],
-        [(0, 5, [ACCEPT]), (4, 6, [ACCEPT])],
-        [(0, 5, [])],
-        [(0, 5, [ACCEPT, RELEASE])],
-        [(0, 0, [5])],
-        [(0, 0, [-1])],
-        [(0, 0, [RENEW])],
-    ],
-)
+INVALID: list[list[tuple[int, int, list[int]]]] = [
+    [(3, 2, [ACCEPT])],
+    [(-2, 2, [ACCEPT])],
+    [(0, 5, [ACCEPT]), (4, 6, [ACCEPT])],
+    [(0, 5, [])],
+    [(0, 5, [ACCEPT, RELEASE])],
+    [(0, 0, [5])],
+    [(0, 0, [-1])],
+    [(0, 0, [RENEW])],
+]
+
+
+@pytest.mark.parametrize("batches", INVALID)
 def test_acknowledgements_out_of_order_or_of_the_wrong_shape_are_invalid(
     batches: list[tuple[int, int, list[int]]],
 ) -> None:

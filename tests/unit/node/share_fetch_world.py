@@ -314,3 +314,8 @@ def acknowledged(results: list[Any]) -> AcknowledgeResult:
     """Return what became of the acknowledgement of the one partition."""
     (by_partition,) = results
     return cast("AcknowledgeResult", by_partition[PARTITION])
+
+
+def is_never_at_hand(*_: object, **__: object) -> bool:
+    """Stand for a log whose records have to be read from the disk."""
+    return False

@@ -55,7 +55,9 @@ def test_what_waits_for_a_broker_is_asked_together() -> None:
     pulse.beat()
     node.run()
     # The second question about a share partition is another request, and so is each group's.
-    asked = [(type(one), one.group_id, partitions_of(one)) for _, one in node.requests[1:]]
+    asked: list[tuple[type[Any], str, list[int]]] = [
+        (type(one), one.group_id, partitions_of(one)) for _, one in node.requests[1:]
+    ]
     assert asked == [
         (WriteShareGroupStateRequest, "g", [1, 2, 3]),
         (WriteShareGroupStateRequest, "g", [3]),

@@ -9,6 +9,7 @@ from tests.unit.node.share_fetch_world import (
     ShareWorld,
     acknowledged,
     answered,
+    is_never_at_hand,
 )
 
 from kvorum.broker.share_partition.acknowledgement import AcknowledgeType
@@ -132,7 +133,7 @@ def test_a_fetch_goes_on_where_another_one_has_read(
 ) -> None:
     """While one reads from the disk, another one would read the same records."""
     log = world.leader.partition.log.local_log
-    monkeypatch.setattr(type(log), "is_at_hand", lambda *_, **__: False)
+    monkeypatch.setattr(type(log), "is_at_hand", is_never_at_hand)
     first = world.fetching(ALICE, max_records=1, max_wait_ms=500)
     world.run(for_ms=0.001)
     second = world.fetching(BOB, max_records=1, max_wait_ms=500)

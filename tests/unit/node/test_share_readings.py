@@ -12,6 +12,7 @@ from tests.unit.node.share_fetch_world import (
     PARTITION,
     ShareWorld,
     answered,
+    is_never_at_hand,
 )
 
 from kvorum.broker.share_partition.acknowledgement import AcknowledgeType, ShareAcknowledgementBatch
@@ -116,7 +117,7 @@ def test_the_time_of_a_fetch_lock_is_measured_and_its_share(
     assert summed(of_partition(world, "FetchLockRatio")) == (1, 100)
     world.run(for_ms=1000)
     log = world.leader.partition.log.local_log
-    monkeypatch.setattr(type(log), "is_at_hand", lambda *_, **__: False)
+    monkeypatch.setattr(type(log), "is_at_hand", is_never_at_hand)
     began_ms = world.events.now_ms
     reading = world.fetching(max_records=1, max_wait_ms=500)
     while not reading:

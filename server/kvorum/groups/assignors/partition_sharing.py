@@ -51,7 +51,7 @@ class PartitionSharing:
         self._targets = targets
         self._sharing_count = -(-len(subscribers) // count) if count else 0
         self._shares = _shares(subscribers, self._sharing_count * count)
-        self._order = HashTable(hash_of, capacity_for(count + 1))
+        self._order: HashTable[TopicIdPartition] = HashTable(hash_of, capacity_for(count + 1))
         self._members: dict[TopicIdPartition, HashTable[int]] = {}
         self._assigned: dict[int, HashTable[TopicIdPartition]] = {}
 

@@ -189,7 +189,7 @@ class Heartbeat:
                 assigned.setdefault(topic_id, set()).update(partitions)
         return any(
             group.is_subscribed_to(topic.name)
-            and (topic_id not in assigned or assigned[topic_id] != topic.partitions)
+            and (topic_id not in assigned or frozenset(assigned[topic_id]) != topic.partitions)
             for topic_id, topic in state.initialized.items()
         )
 

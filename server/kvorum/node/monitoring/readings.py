@@ -14,7 +14,7 @@ from kvorum.broker.partition import Partition
 from kvorum.groups.classic_group.group import ClassicGroup
 from kvorum.groups.consumer_group.group import ConsumerGroup, ConsumerGroupState
 from kvorum.groups.listing import CLASSIC, CONSUMER, SHARE
-from kvorum.groups.share_group.group import ShareGroup, ShareGroupState
+from kvorum.groups.share_group.group import ShareGroupState
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange
 from kvorum.metadata.topics_image import TopicsImage
@@ -353,7 +353,7 @@ def group_readings(service: GroupCoordinatorService | None) -> Iterator[Reading]
                 states[one.state.value] += 1
             elif isinstance(one, ConsumerGroup):
                 of_consumers[one.state()] += 1
-            elif isinstance(one, ShareGroup):
+            else:
                 of_shares[one.state()] += 1
     group = catalogue.GROUP_METADATA
     yield group.reading("NumOffsets", offset_count)

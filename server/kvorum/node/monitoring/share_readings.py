@@ -89,6 +89,7 @@ def share_state_readings(
     yield group.reading("write-total", metrics.write_count)
     yield group.reading("write-latency-avg", metrics.write_times_ms.average(now_ms))
     yield group.reading("write-latency-max", metrics.write_times_ms.maximum(now_ms))
-    pruned = {} if service is None else service.pruned_offsets
-    for (topic, index), offset in pruned.items():
+    if service is None:
+        return
+    for (topic, index), offset in service.pruned_offsets.items():
         yield share_catalogue.PRUNES.reading("last-pruned-offset", offset, topic, index)

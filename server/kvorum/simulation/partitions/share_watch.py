@@ -107,6 +107,8 @@ class ShareWatch:
                 for topic in request.topics:
                     for write in topic.partitions:
                         self._ledger.on_write(write.partition, write)
+            case _:
+                pass
         return None
 
     def _on_member(self, request: ShareFetchRequest | ShareAcknowledgeRequest) -> Check:
