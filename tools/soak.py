@@ -38,6 +38,9 @@ SEEDS: Final = 1_000
 DAMAGES_OF_A_NODE: Final = 400
 KILL_ROUNDS: Final = 500
 STORM_MINUTES: Final = 10.0
+OURS: Final = ("--ours", "11,12,13")
+MIXED: Final = ("--ours", "11,12")
+"""Of a storm's three brokers those that are kvorum's."""
 FLEET_RECORDS: Final = 10_000_000
 PARTITIONS: Final = 10_000
 # Of a large topic of the model, when only a hundredth of all is seen.
@@ -130,19 +133,11 @@ def damages(divisor: int) -> list[Command]:
     ]
 
 
-def kill_storm(divisor: int, *brokers: str) -> list[Command]:
-    """Kill brokers, given by options of the storm, beneath producers and a group."""
+def storm(module: str, divisor: int, *options: str) -> list[Command]:
+    """Strike brokers and clients, as a module of the interop tests does with these options."""
     seed = secrets.randbelow(2**40)
-    words = [*MODULE, "tests.interop.kill_storm", "--minutes", str(STORM_MINUTES / divisor)]
-    words += ["--seed", str(seed), *brokers]
-    return [Command(words=words, figures=r"^\d+ kills\b.*|^\S+Error: .*", seed=seed)]
-
-
-def transfers(divisor: int, *brokers: str) -> list[Command]:
-    """Kill brokers, given by options of the storm, beneath transfers in transactions."""
-    seed = secrets.randbelow(2**40)
-    words = [*MODULE, "tests.interop.transfer_storm", "--minutes", str(STORM_MINUTES / divisor)]
-    words += ["--seed", str(seed), *brokers]
+    words = [*MODULE, f"tests.interop.{module}", "--minutes", str(STORM_MINUTES / divisor)]
+    words += ["--seed", str(seed), *options]
     return [Command(words=words, figures=r"^\d+ kills\b.*|^\S+Error: .*", seed=seed)]
 
 
@@ -190,12 +185,14 @@ PARTS: Final[Parts] = MappingProxyType(
         "partitions": partitions,
         "kills": kills,
         "damages": damages,
-        "kill-storm-ours": lambda divisor: kill_storm(divisor, "--ours", "11,12,13"),
-        "kill-storm-mixed": lambda divisor: kill_storm(divisor, "--ours", "11,12"),
-        "kill-storm-older": lambda divisor: kill_storm(divisor, "--ours", "11,12", "--older"),
-        "kill-storm-disks": lambda divisor: kill_storm(divisor, "--disks"),
-        "transfers-ours": lambda divisor: transfers(divisor, "--ours", "11,12,13"),
-        "transfers-mixed": lambda divisor: transfers(divisor, "--ours", "11,12"),
+        "kill-storm-ours": lambda divisor: storm("kill_storm", divisor, *OURS),
+        "kill-storm-mixed": lambda divisor: storm("kill_storm", divisor, *MIXED),
+        "kill-storm-older": lambda divisor: storm("kill_storm", divisor, *MIXED, "--older"),
+        "kill-storm-disks": lambda divisor: storm("kill_storm", divisor, "--disks"),
+        "transfers-ours": lambda divisor: storm("transfer_storm", divisor, *OURS),
+        "transfers-mixed": lambda divisor: storm("transfer_storm", divisor, *MIXED),
+        "members-ours": lambda divisor: storm("member_storm", divisor, *OURS),
+        "members-mixed": lambda divisor: storm("member_storm", divisor, *MIXED),
         "mutation": mutation,
         "models": models,
         "growth": growth,
