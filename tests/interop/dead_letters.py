@@ -84,25 +84,38 @@ class DyingGroup:
         assert answered.error_code == ErrorCode.NONE, answered.error_message
 
     def begin(self) -> None:
-        """Begin at the start of the topic, and get all records."""
+        """Begin at the start of the topic."""
         request = InitializeShareGroupStateRequest
         source = self._source
         partitions = [request.PartitionData(index, 1, 0) for index in range(source.partition_count)]
         state = request(self._name, [request.InitializeStateData(source.topic_id, partitions)])
         (topic,) = self._coordinator.ask(state, InitializeShareGroupStateResponse, 0).results
         assert not any(one.error_code for one in topic.partitions)
-        wait_for(self.fetch, "the member has records")
-        wait_for(lambda: self.fetch() == 0, "the member has all records")
 
-    def fetch(self) -> int:
-        """Acquire what there is; return how many partitions gave records."""
+    def acquire(self, count: int) -> None:
+        """Fetch until the member has got so many records."""
+        acquired = 0
+
+        def has_all() -> bool:
+            nonlocal acquired
+            acquired += self._fetch()
+            return acquired >= count
+
+        wait_for(has_all, f"{count} records are acquired", otherwise=lambda: acquired)
+
+    def _fetch(self) -> int:
+        """Acquire what there is; return how many records that are."""
         places = [(self._source.name, index) for index in range(self._source.partition_count)]
         listed = places if self._epoch == 0 else ()
         fetch = Fetch(self._name, MEMBER, self._epoch, 1, 500, 100, 0, False, listed, (), ())
         code, message, _, found = fetch.take(self._side)
         assert code == ErrorCode.NONE, message
         self._epoch += 1
-        return sum(bool(one["acquired_records"]) for _, one in found)
+        return sum(
+            batch["last_offset"] - batch["first_offset"] + 1
+            for _, one in found
+            for batch in one["acquired_records"]
+        )
 
     def acknowledge(self, ranges: Iterable[Range], kind: int) -> None:
         """Reject records, or give them back."""

@@ -134,11 +134,12 @@ def play(client: RawClient, case: Case, source: Source) -> None:
     group = DyingGroup(case.group, source, client, client)
     group.configure({QUEUE: case.queue, COPIES: str(case.copies).lower(), **case.configs})
     group.begin()
+    group.acquire(sum(count for batches in SENT.values() for _, count, _ in batches))
     if case.rejected:
         group.acknowledge(case.rejected, REJECT)
     for delivery in range(DELIVERIES_MAX if case.released else 0):
         if delivery > 0:
-            wait_for(group.fetch, "released records are delivered again")
+            group.acquire(sum(last - first + 1 for _, first, last in case.released))
         group.acknowledge(case.released, RELEASE)
     wait_for(partial(group.are_archived, case.dying), f"records of {case.queue} are archived")
 

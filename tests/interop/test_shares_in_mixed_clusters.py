@@ -126,6 +126,7 @@ def test_a_leader_writes_dead_letters_to_a_queue_of_the_other_kind(
         group = DyingGroup(share.group_id, source, client, coordinator)
         group.configure({QUEUE: queue, COPIES: "true"})
         group.begin()
+        group.acquire(1)
         dying = [Range(0, 0, 0)]
         group.acknowledge(dying, REJECT)
         wait_for(lambda: group.are_archived(dying), "the record is archived")
