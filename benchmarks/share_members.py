@@ -54,7 +54,8 @@ _FIRST_STATE_EPOCH: Final = 1
 
 def rows(divisor: int) -> list[Row]:
     """Return the rows of the report; the number of records is divided."""
-    ours, theirs = kvorum_node(), kafka_nodes()[0]
+    ours = kvorum_node()
+    theirs = kafka_nodes()[0]
     rates: dict[tuple[str, int], list[float]] = {}
     for turn in range(ROUNDS):
         for candidate in (ours, theirs) if turn % 2 == 0 else (theirs, ours):

@@ -367,7 +367,7 @@ class Script:
     def _not_held(self, topic: str, partition: int) -> tuple[int, int]:
         """Return offsets that another member may have, or that are beyond the log.
 
-        Upon others that nobody has, Kafka breaks off with a NullPointerException.
+        Upon others that no member has, Kafka breaks off with a NullPointerException.
         """
         anyones = [
             one

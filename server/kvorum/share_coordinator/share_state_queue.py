@@ -1,4 +1,4 @@
-"""What waits to be asked of one share coordinator, and the requests that ask it; pure.
+"""The questions that wait for one share coordinator, and the requests that ask them; pure.
 
 Share partitions of one group that wait for the same request are asked about together, as Kafka's
 PersisterStateManager does.

@@ -93,7 +93,7 @@ SHARE_MISTAKES: Final = (
         ),
     ),
     Mistake(
-        "nobody looks for records that were released",
+        "released records are not looked for",
         promises.ALL_SHARED,
         68,
         edited(

@@ -63,7 +63,7 @@ class ShareAcquiredRecords(NamedTuple):
 
 
 class Acquisition:
-    """One acquisition, from fetched records that end behind the start offset."""
+    """One acquisition, from fetched records that end after the start offset."""
 
     def __init__(
         self,

@@ -99,7 +99,7 @@ class InFlightRecords:
         return max(0, last_offset - max(self.start_offset, first_offset) + 1)
 
     def has_start_within(self, first_offset: int, last_offset: int) -> bool:
-        """Return whether the start offset lies behind an offset, and not behind another one."""
+        """Return whether the start offset comes after an offset, and not after another one."""
         return first_offset < self.start_offset <= last_offset
 
     def archive(
@@ -131,7 +131,7 @@ class InFlightRecords:
         return archived
 
     def archive_lost(self, fetch_offset: int, base_offset: int) -> None:
-        """Archive the available records that a fetch has not found: it begins behind them.
+        """Archive the available records that a fetch has not found: it begins after them.
 
         The log has lost them, by compaction for example.
         """

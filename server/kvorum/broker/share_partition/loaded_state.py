@@ -36,7 +36,8 @@ def load(
     gap_start: int | None = None
     expected = records.start_offset
     for stored in result.state_batches:
-        first_offset, last_offset = stored.first_offset, stored.last_offset
+        first_offset = stored.first_offset
+        last_offset = stored.last_offset
         if not records.start_offset <= first_offset <= last_offset:
             raise ValueError(
                 f"batch {first_offset} to {last_offset} with start offset {records.start_offset}"
@@ -62,7 +63,8 @@ def _put(
     delivery_count_limit: int,
 ) -> DeadLetter | None:
     """Put one batch into flight, and return it if it is still a dead letter."""
-    first_offset, last_offset = stored.first_offset, stored.last_offset
+    first_offset = stored.first_offset
+    last_offset = stored.last_offset
     delivery_count = stored.delivery_count
     state = RecordState(stored.delivery_state)
     if state is RecordState.AVAILABLE:

@@ -163,7 +163,8 @@ class Heartbeat:
 
     def _with_request(self, member: ShareGroupMember) -> ShareGroupMember:
         """Return the member with what the request says of it."""
-        rack_id, names = self.request.rack_id, self.request.subscribed_topic_names
+        rack_id = self.request.rack_id
+        names = self.request.subscribed_topic_names
         return replace(
             member,
             rack_id=member.rack_id if rack_id is None else rack_id,

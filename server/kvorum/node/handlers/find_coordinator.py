@@ -157,7 +157,8 @@ def _no_coordinator(
 def _refuse(
     request: FindCoordinatorRequest, error: RequestError, version: int
 ) -> FindCoordinatorResponse:
-    code, message = error.code, error.code.default_message
+    code = error.code
+    message = code.default_message
     if version < FIRST_VERSION_WITH_MANY_KEYS:
         return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, port=-1)
     return FindCoordinatorResponse(

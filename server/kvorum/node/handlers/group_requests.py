@@ -15,6 +15,10 @@ from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message
 
+_HAS_HIDDEN_TOPICS: Final = (
+    "The group has described topic(s) that the client is not authorized to describe."
+)
+
 
 class _Described(Protocol):
     """A group in the response to a request that describes groups."""
@@ -25,9 +29,6 @@ class _Described(Protocol):
 
 
 Described = TypeVar("Described", bound=_Described)
-_HAS_HIDDEN_TOPICS: Final = (
-    "The group has described topic(s) that the client is not authorized to describe."
-)
 Response = TypeVar("Response")
 Arguments = TypeVarTuple("Arguments")
 

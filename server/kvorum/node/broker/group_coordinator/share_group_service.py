@@ -154,7 +154,8 @@ class ShareGroupService:
             )
         refused: dict[str, ErrorCode] = {}
         deletions = [self._delete_states(*each) for each in by_partition.items()]
-        for codes in await all_of(self._runtime, deletions):
+        deleted = await all_of(self._runtime, deletions)
+        for codes in deleted:
             refused.update(codes)
         promise: Promise[list[DeleteGroupsResponse.DeletableGroupResult]] = Promise(self._runtime)
         self._groups.delete_groups(

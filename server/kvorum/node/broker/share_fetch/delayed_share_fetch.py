@@ -167,7 +167,8 @@ class DelayedShareFetch:
 
     async def _read(self) -> list[ReadSharePartition]:
         """Read from the logs, and acquire what was read."""
-        fetch, acquirable = self._fetch, self._acquirable
+        fetch = self._fetch
+        acquirable = self._acquirable
         if not acquirable:
             return []
         params = FetchParams(
