@@ -17,7 +17,9 @@ from kvorum.node.handlers.share_requests import (
     NOT_LED_HERE,
     demand_member,
     demand_share_groups,
+    each_partition,
     lock_duration_ms,
+    readable_topics,
     sorted_acknowledgements,
 )
 from kvorum.node.services import BrokerApi, BrokerServices
@@ -36,7 +38,9 @@ async def answer(
     manager = broker.share_partitions
     manager.acknowledge_session_update(member, body.share_session_epoch)
     image = broker.loader.published
-    wanted = sorted_acknowledgements(body.topics, request, image.topics)
+    asked = [partition for partition, _ in each_partition(body.topics, image.topics)]
+    readable = readable_topics(asked, request)
+    wanted = sorted_acknowledgements(body.topics, request, image.topics, readable=readable)
     results = dict(wanted.refused)
     if wanted.accepted:
         results.update(await manager.acknowledge(member, wanted.accepted))

@@ -15,14 +15,13 @@ version     brings
 ==========  ======================================================================================
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
 from kvorum.broker.share_partition.acquisition import ShareAcquireMode, ShareAcquirer
 from kvorum.broker.share_session.context import ReadSharePartition, ShareFetchContext
 from kvorum.broker.share_session.session import FINAL_EPOCH, ShareSessionKey
 from kvorum.broker.share_session.topic_id_partition import TopicIdPartition
-from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.broker.share_fetch.share_fetch import AcknowledgeResult, ShareFetch, rotated
@@ -36,6 +35,7 @@ from kvorum.node.handlers.share_requests import (
     each_partition,
     lock_duration_ms,
     name_of,
+    readable_topics,
     sorted_acknowledgements,
 )
 from kvorum.node.services import BrokerApi, BrokerServices
@@ -52,22 +52,26 @@ async def answer(request: IncomingRequest[ShareFetchRequest], broker: BrokerServ
     body = request.body
     _check_renewal(request)
     topics = broker.loader.published.topics
-    has_acknowledgements = any(batches for _, batches in each_partition(body.topics, topics))
+    listed = list(each_partition(body.topics, topics))
+    has_acknowledgements = any(batches for _, batches in listed)
     context = await _context(
         request, broker, member, topics, has_acknowledgements=has_acknowledgements
     )
+    asked = (*context.partitions, *(partition for partition, _ in listed))
+    allowed = readable_topics(asked, request)
     manager = broker.share_partitions
     acknowledged: Mapping[TopicIdPartition, AcknowledgeResult] = {}
     acknowledging: Promise[Mapping[TopicIdPartition, AcknowledgeResult]] | None = None
     if has_acknowledgements:
-        wanted = sorted_acknowledgements(body.topics, request, topics)
+        wanted = sorted_acknowledgements(body.topics, request, topics, readable=allowed)
         acknowledged = wanted.refused
         if wanted.accepted:
             acknowledging = Promise(broker.runtime)
             Task(manager.acknowledge(member, wanted.accepted), acknowledging.settle)
     read: list[ReadSharePartition] = []
     if not _renews(request):
-        read = await _read(context, request, broker, member, topics)
+        readable, refused = _sorted_out(context.partitions, allowed, topics)
+        read = [*await _read(readable, request, broker, member, topics), *refused]
     if acknowledging is not None:
         acknowledged = {**await acknowledging.result(), **acknowledged}
     response = _response(read, context, request, broker)
@@ -130,17 +134,16 @@ async def _context(
 
 
 async def _read(
-    context: ShareFetchContext,
+    readable: Sequence[TopicIdPartition],
     request: IncomingRequest[ShareFetchRequest],
     broker: BrokerServices,
     member: ShareSessionKey,
     topics: TopicsImage,
 ) -> list[ReadSharePartition]:
-    """Return the records that were acquired, and after them the refusals."""
+    """Return the records that were acquired."""
     body = request.body
-    readable, refused = _sorted_out(context.partitions, request, topics)
     if not readable:
-        return refused
+        return []
     await broker.hosting.wait_until_led(
         (topics.by_id[one.topic_id], one.partition) for one in readable
     )
@@ -160,7 +163,7 @@ async def _read(
         max_bytes=max_bytes,
         isolation=manager.configs.config(member.group_id).isolation,
     )
-    return [*await manager.fetch(fetch), *refused]
+    return await manager.fetch(fetch)
 
 
 def _acquire_mode(body: ShareFetchRequest) -> ShareAcquireMode:
@@ -172,13 +175,9 @@ def _acquire_mode(body: ShareFetchRequest) -> ShareAcquireMode:
 
 
 def _sorted_out(
-    partitions: Sequence[TopicIdPartition],
-    request: IncomingRequest[ShareFetchRequest],
-    topics: TopicsImage,
+    partitions: Sequence[TopicIdPartition], allowed: Container[str], topics: TopicsImage
 ) -> tuple[list[TopicIdPartition], list[ReadSharePartition]]:
     """Return the partitions that may be read, and the refusals of the others."""
-    names = {one.topic for one in partitions if one.topic is not None}
-    allowed = request.access.allowed_topics(AclOperation.READ, sorted(names))
     readable: list[TopicIdPartition] = []
     refused: list[ReadSharePartition] = []
     for one in partitions:

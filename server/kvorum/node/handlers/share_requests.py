@@ -1,6 +1,6 @@
 """The code that the handlers of share groups share."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from kvorum.broker.share_partition.acknowledgement import ShareAcknowledgementBatch
@@ -119,10 +119,25 @@ def each_partition(
             yield partition, one.acknowledgement_batches
 
 
+def readable_topics(
+    partitions: Iterable[TopicIdPartition],
+    request: IncomingRequest[ShareFetchRequest] | IncomingRequest[ShareAcknowledgeRequest],
+) -> frozenset[str]:
+    """Return the topics that the client may read.
+
+    As in Kafka, each topic is asked about once in a request, and each of its partitions counts in
+    the authorizer's log.
+    """
+    names = [one.topic for one in dict.fromkeys(partitions) if one.topic is not None]
+    return request.access.allowed_topics(AclOperation.READ, names)
+
+
 def sorted_acknowledgements(
     requested: Iterable[_Topic],
     request: IncomingRequest[ShareFetchRequest] | IncomingRequest[ShareAcknowledgeRequest],
     topics: TopicsImage,
+    *,
+    readable: Container[str],
 ) -> Acknowledgements:
     """Return what a member may acknowledge, and the codes of what it may not.
 
@@ -133,8 +148,6 @@ def sorted_acknowledgements(
     empty: dict[TopicIdPartition, AcknowledgeResult] = {}
     supports_renewal = request.version >= FIRST_VERSION_WITH_RENEWAL
     asked = dict(each_partition(requested, topics))
-    names = {one.topic for one in asked if one.topic is not None}
-    allowed = request.access.allowed_topics(AclOperation.READ, sorted(names))
     for partition, wanted in asked.items():
         batches = [
             ShareAcknowledgementBatch(one.first_offset, one.last_offset, one.acknowledge_types)
@@ -146,7 +159,7 @@ def sorted_acknowledgements(
             batches, supports_renewal=supports_renewal, renews=request.body.is_renew_ack
         ):
             refused[partition] = AcknowledgeResult(ErrorCode.INVALID_REQUEST)
-        elif partition.topic not in allowed:
+        elif partition.topic not in readable:
             refused[partition] = AcknowledgeResult(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif partition.partition not in topics.by_id[partition.topic_id].partitions:
             refused[partition] = AcknowledgeResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
