@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, cast
 
-from tests.interop.broker_requests import SHARE_GROUP
+from tests.interop.broker_requests import SHARE_GROUP, TRANSACTIONAL_ID
 from tests.interop.clients.confluent import make_topics
 from tests.interop.differential.comparing import without_request
 from tests.interop.differential.sides import NO_ANSWER
@@ -22,6 +22,10 @@ from kvorum.wire.apis import response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.json_form import Json, to_json
+from kvorum.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kvorum.wire.messages.read_share_group_state_summary import (
@@ -136,10 +140,13 @@ class AskedBroker:
 
 
 def _coordinates_transactions(client: RawClient) -> bool:
-    request = FindCoordinatorRequest(
-        key="limits-transactions", key_type=CoordinatorType.TRANSACTION.value
-    )
-    return client.ask(request, FindCoordinatorResponse, 3).error_code == ErrorCode.NONE
+    """Return whether the coordinator is found, and has loaded its transactions."""
+    find = FindCoordinatorRequest(key=TRANSACTIONAL_ID, key_type=CoordinatorType.TRANSACTION.value)
+    if client.ask(find, FindCoordinatorResponse, 3).error_code != ErrorCode.NONE:
+        return False
+    describe = DescribeTransactionsRequest([TRANSACTIONAL_ID])
+    (described,) = client.ask(describe, DescribeTransactionsResponse, 0).transaction_states
+    return described.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
 
 def serves_share(client: RawClient, share: SharePartitionKey) -> bool:

@@ -56,6 +56,7 @@ from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 pytestmark = pytest.mark.slow
 
@@ -70,6 +71,8 @@ CONSUMER_GROUP: Final = "limits-consumers"
 CONSUMER: Final = {"groupId": CONSUMER_GROUP, "memberId": "m", "subscribedTopicNames": [TOPIC]}
 SESSION_MS: Final = 3_600_000
 """Members that are silent stay as long as the users ask."""
+KNOWN_TRANSACTIONAL_ID: Final = "known"
+"""A transactional id with a producer, and without a transaction."""
 OWNER: Final = "owner"
 """The owner of a delegation token that another user has asked for."""
 OPERATIONS: Final[Mapping[AclResourceType, tuple[AclOperation, ...]]] = {
@@ -215,7 +218,7 @@ def requests(topic_id: str) -> dict[str, Request]:
             "InitProducerId",
             {
                 **good["InitProducerId"].body,
-                "transactionalId": "other",
+                "transactionalId": KNOWN_TRANSACTIONAL_ID,
                 "transactionTimeoutMs": 1000,
             },
         ),
@@ -400,7 +403,7 @@ def requests(topic_id: str) -> dict[str, Request]:
 
 NAMES: Final = tuple(requests(""))
 FOR_EVERYBODY: Final = frozenset(
-    {"ApiVersions", "SaslHandshake", "ListTransactions"}
+    {"ApiVersions", "SaslHandshake"}
     | {"AlterConfigs with a key twice", "IncrementalAlterConfigs with a key twice"}
     | {"RenewDelegationToken", "ExpireDelegationToken"}
 )
@@ -476,6 +479,13 @@ class Side(NamedTuple):
             joined = client.ask(join, ConsumerGroupHeartbeatResponse, 1)
         assert (joined.error_code, joined.member_epoch) == (ErrorCode.NONE, 2), joined
 
+    def make_transactional_id(self) -> None:
+        """Have the coordinator know a transactional id, which some users may list."""
+        request = InitProducerIdRequest(KNOWN_TRANSACTIONAL_ID, TIMEOUT_MS)
+        with RawClient(self.broker.address) as client:
+            made = client.ask(request, InitProducerIdResponse, 4)
+        assert made.error_code == ErrorCode.NONE, made
+
     def make_token(self) -> None:
         """Make a token for its owner, and wait until the broker knows it."""
         owner = {"ownerPrincipalType": "User", "ownerPrincipalName": OWNER}
@@ -537,6 +547,7 @@ def sides(
         )
         for side in (real, ours):
             side.allow()
+            side.make_transactional_id()
             side.make_token()
             side.join_consumer_group()
         real.log_all_decisions()
