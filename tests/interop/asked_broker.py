@@ -3,6 +3,7 @@
 import base64
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Final, cast
 
 from tests.interop.broker_requests import SHARE_GROUP, TRANSACTIONAL_ID
@@ -10,6 +11,7 @@ from tests.interop.clients.confluent import make_topics
 from tests.interop.differential.comparing import without_request
 from tests.interop.differential.sides import NO_ANSWER
 from tests.interop.group_script import coordinates
+from tests.interop.shared_records import SharedRecords
 from tests.interop.transaction_markers import without_broker_times
 from tests.support.clients.driver import TopicWish
 from tests.support.raw_client import RawClient
@@ -18,6 +20,7 @@ from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.coordinator.coordinator_type import CoordinatorType
 from kvorum.coordinator.share_partition_key import SharePartitionKey
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
@@ -46,6 +49,8 @@ INTERNAL_TOPICS: Final = {
     "share.coordinator.state.topic.min.isr": "1",
 }
 """The settings by which a broker alone has topics for groups, transactions and share groups."""
+SHARE_MEMBERS_REQUESTS: Final = frozenset({ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE})
+"""Requests of members of share groups, which belong to a session."""
 SILENCE_S: Final = 5.0
 """The time after which a real broker counts as silent, as it is to some requests."""
 SILENT: Final = "nothing came in time"
@@ -57,6 +62,7 @@ class AskedBroker:
 
     def __init__(self, address: str, topic: str) -> None:
         self.address = address
+        self._topic = topic
         make_topics(address, TopicWish(topic))
         with RawClient(address) as client:
             wait_until_led(client, topic)
@@ -68,6 +74,25 @@ class AskedBroker:
             wait_for(lambda: _coordinates_transactions(client), "transactions are served")
             share = SharePartitionKey(SHARE_GROUP, topic_id(client, topic), 0)
             wait_for(lambda: serves_share(client, share), "share partitions are served")
+
+    @cached_property
+    def shared(self) -> SharedRecords:
+        """The records of a share group, made when they are first asked for."""
+        return SharedRecords(self.address, f"{self._topic}-shared")
+
+    @property
+    def shared_topic_id(self) -> str:
+        """The id of the topic whose records are shared."""
+        return uuid_to_text(self.shared.topic_id)
+
+    @property
+    def _has_shared(self) -> bool:
+        return "shared" in vars(self)
+
+    def close(self) -> None:
+        """End the sessions of the share group, if there is one."""
+        if self._has_shared:
+            self.shared.close()
 
     def said(
         self,
@@ -106,14 +131,19 @@ class AskedBroker:
         self, client: RawClient, frame: bytes, key: int, version: int, *, own: frozenset[str]
     ) -> Json:
         """Return the answer to a frame on a connection, or that the connection was closed."""
-        client.send_frame(frame)
-        answered = client.read_frame()
-        if answered is None:
-            return NO_ANSWER
-        _, response = decode_response_frame(
-            answered, response_class=response_class(key), version=version
-        )
-        return self._common(to_json(response, version), own)
+
+        def answer() -> Message | None:
+            client.send_frame(frame)
+            answered = client.read_frame()
+            if answered is None:
+                return None
+            kind = response_class(key)
+            _, response = decode_response_frame(answered, response_class=kind, version=version)
+            return response
+
+        is_in_session = key in SHARE_MEMBERS_REQUESTS
+        response = self.shared.ask_in_session(answer) if is_in_session else answer()
+        return NO_ANSWER if response is None else self._common(to_json(response, version), own)
 
     def _common(self, value: Json, own: frozenset[str]) -> Json:
         match value:
@@ -129,6 +159,8 @@ class AskedBroker:
                 return sorted((self._common(each, own) for each in elements), key=str)
             case str():
                 text = without_request(value).replace(self.topic_id, "<id>")
+                if self._has_shared:
+                    text = text.replace(self.shared_topic_id, "<shared id>")
                 return _RANDOM_UUID.sub("<uuid>", text)
             case _:
                 return value

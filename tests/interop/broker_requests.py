@@ -12,6 +12,7 @@ MEMBER: Final = "nobody"
 TRANSACTIONAL_ID: Final = "limits-transactions"
 SHARE_GROUP: Final = "limits-shares"
 OTHER_SHARE_GROUP: Final = "limits-shares-without-members"
+FETCHED_SHARE_GROUP: Final = "limits-shares-with-records"
 _PRODUCER: Final = {"transactionalId": TRANSACTIONAL_ID, "producerId": 5, "producerEpoch": 0}
 _BATCH: Final = base64.b64encode(build_batch([RecordData(b"value", b"key", 1, ())])).decode()
 _PROTOCOL: Final = base64.b64encode(b"\0\0").decode()
@@ -42,9 +43,11 @@ def _next_partition(partition: Any) -> Any:
     return {key: each + 1 if key in INDEXES else each for key, each in partition.items()}
 
 
-def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
+def bodies(topic: str, *, topic_id: str, shared_topic_id: str) -> dict[str, Mapping[str, Any]]:
     """Return a good request for each API by its name, about partition 0 of a topic.
 
+    Those of a share group's member are about another topic, and come next in a session that has
+    begun.
     Fields that a version does not have are left out when it is encoded.
     """
     by_name = {"name": topic}
@@ -54,6 +57,22 @@ def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
 
     def shares(partition: object) -> dict[str, object]:
         return {"groupId": SHARE_GROUP, "topics": topics(partition, topicId=topic_id)}
+
+    in_session = {
+        "groupId": FETCHED_SHARE_GROUP,
+        "memberId": MEMBER,
+        "shareSessionEpoch": 1,
+        "isRenewAck": False,
+        "topics": topics(
+            {
+                "partitionIndex": 0,
+                "acknowledgementBatches": [
+                    {"firstOffset": 0, "lastOffset": 2, "acknowledgeTypes": [1]}
+                ],
+            },
+            topicId=shared_topic_id,
+        ),
+    }
 
     return {
         "Produce": {
@@ -184,6 +203,17 @@ def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
             "subscribedTopicNames": [topic],
         },
         "ShareGroupDescribe": {"groupIds": [GROUP], "includeAuthorizedOperations": False},
+        "ShareFetch": {
+            **in_session,
+            "maxWaitMs": 200,
+            "minBytes": 1,
+            "maxBytes": 5000,
+            "maxRecords": 2,
+            "batchSize": 1,
+            "shareAcquireMode": 0,
+            "forgottenTopicsData": topics(1, topicId=shared_topic_id),
+        },
+        "ShareAcknowledge": in_session,
         "DescribeShareGroupOffsets": {
             "groups": [{"groupId": OTHER_SHARE_GROUP, "topics": topics(0, topicName=topic)}]
         },

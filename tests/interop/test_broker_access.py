@@ -6,6 +6,7 @@ the broker forwards are among them: the controller decides about these, for the 
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +25,7 @@ from tests.interop.differential.comparing import differences
 from tests.interop.differential.script import Body, message_of
 from tests.interop.differential.security_scripts import ANYTHING
 from tests.interop.listener_pairs import Sides, running_sides
+from tests.interop.shared_records import LONG_TIMES
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.raw_client import RawClient
 from tests.support.sasl_clients import log_in, plain_config
@@ -150,10 +152,11 @@ class Request(NamedTuple):
     version: int | None = None
 
 
-def requests(topic_id: str) -> dict[str, Request]:
+def requests(*, topic_id: str, shared_topic_id: str) -> dict[str, Request]:
     """Return every request by a name; those that would change what others ask change nothing."""
     named = [{"name": TOPIC}, {"name": UNKNOWN_TOPIC}]
-    good = {name: Request(name, body) for name, body in bodies(TOPIC, topic_id).items()}
+    made = bodies(TOPIC, topic_id=topic_id, shared_topic_id=shared_topic_id)
+    good = {name: Request(name, body) for name, body in made.items()}
     fetched = good["Fetch"].body
     producer: Mapping[str, Any] = {
         "transactionalId": TRANSACTIONAL_ID,
@@ -393,6 +396,7 @@ def requests(topic_id: str) -> dict[str, Request]:
         for name in (
             *("Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DeleteRecords"),
             *("DescribeProducers", "OffsetCommit", "OffsetFetch", "OffsetDelete"),
+            *("ShareFetch", "ShareAcknowledge"),
         )
     }
     of_two_partitions["AddPartitionsToTxn of two partitions"] = Request(
@@ -401,7 +405,7 @@ def requests(topic_id: str) -> dict[str, Request]:
     return {**good, **more, **of_two_partitions}
 
 
-NAMES: Final = tuple(requests(""))
+NAMES: Final = tuple(requests(topic_id="", shared_topic_id=""))
 FOR_EVERYBODY: Final = frozenset(
     {"ApiVersions", "SaslHandshake"}
     | {"AlterConfigs with a key twice", "IncrementalAlterConfigs with a key twice"}
@@ -430,6 +434,11 @@ class Side(NamedTuple):
         start = self.log.stat().st_size
         answer = self.answer(user, request)
         return Asked(answer, decisions_about(user, self.log, start))
+
+    def request(self, name: str) -> Request:
+        """Return a request by its name, with the ids of the node's topics."""
+        made = requests(topic_id=self.broker.topic_id, shared_topic_id=self.broker.shared_topic_id)
+        return made[name]
 
     def log_all_decisions(self) -> None:
         """Have the real node log permissions, too: by the level of its logger."""
@@ -520,6 +529,7 @@ def settings(listeners: Listeners) -> dict[str, str]:
         "delegation.token.secret.key": "secret of the nodes",
         "auto.create.topics.enable": "true",
         **INTERNAL_TOPICS,
+        **LONG_TIMES,
         "group.consumer.session.timeout.ms": str(SESSION_MS),
         "group.consumer.max.session.timeout.ms": str(SESSION_MS),
         "transaction.partition.verification.enable": "false",
@@ -551,15 +561,13 @@ def sides(
             side.make_token()
             side.join_consumer_group()
         real.log_all_decisions()
-        yield real, ours
+        with closing(real.broker), closing(ours.broker):
+            yield real, ours
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_user_is_answered_as_by_kafka(sides: tuple[Side, Side], name: str) -> None:
-    theirs, ours = (
-        {user: side.ask(user, requests(side.broker.topic_id)[name]) for user in USERS}
-        for side in sides
-    )
+    theirs, ours = ({user: side.ask(user, side.request(name)) for user in USERS} for side in sides)
     differing = [
         f"{user}{difference}"
         for user, asked in theirs.items()
@@ -574,6 +582,6 @@ def test_each_user_is_answered_as_by_kafka(sides: tuple[Side, Side], name: str) 
 
 
 def test_every_request_of_a_broker_is_asked() -> None:
-    asked = {request.api for request in requests("").values()}
+    asked = {request.api for request in requests(topic_id="", shared_topic_id="").values()}
     served = {API_SPECS[key].name for key in broker_apis()}
     assert served - asked == {"SaslAuthenticate"}

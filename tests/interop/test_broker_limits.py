@@ -7,10 +7,10 @@ versions with KVORUM_BAD_INPUT=all.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from tests.interop.asked_broker import INTERNAL_TOPICS, SILENCE_S, SILENT, AskedBroker
@@ -19,6 +19,7 @@ from tests.interop.differential.comparing import is_failure, is_met_otherwise
 from tests.interop.differential.limits import Path, changed_bodies, description
 from tests.interop.differential.script import message_of
 from tests.interop.differential.sides import NO_ANSWER
+from tests.interop.shared_records import LONG_TIMES
 from tests.support.node import BothNodes
 from tests.support.waiting import PATIENCE_S
 
@@ -33,9 +34,10 @@ STEPS: Final = int(os.environ.get("KVORUM_DAMAGED_REQUESTS", "4000"))
 SEED: Final = int(os.environ.get("KVORUM_DAMAGED_REQUESTS_SEED", "1"))
 TOPIC: Final = "limits"
 KEYS: Final = {spec.name: key for key, spec in API_SPECS.items()}
-NAMES: Final = tuple(bodies(TOPIC, ""))
+NAMES: Final = tuple(bodies(TOPIC, topic_id="", shared_topic_id=""))
 SETTINGS: Final = {
     **INTERNAL_TOPICS,
+    **LONG_TIMES,
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
@@ -59,18 +61,22 @@ class Broker(AskedBroker):
 
     def frame(self, name: str, version: int) -> bytes:
         """Return a good request as it is sent."""
-        request = message_of(request_class(KEYS[name]), bodies(TOPIC, self.topic_id)[name], version)
+        request = message_of(request_class(KEYS[name]), self._body(name), version)
         return encode_request_frame(request, version=version, correlation_id=1, client_id="raw")
 
     def requests(self, name: str, version: int) -> Iterator[tuple[str, Message]]:
         """Yield requests with one field at a limit, and what it is."""
         kind = request_class(KEYS[name])
-        body = bodies(TOPIC, self.topic_id)[name]
+        body = self._body(name)
         yield "as it is", message_of(kind, body, version)
         for path, changed in changed_bodies(kind, body, version, has_others=True):
             if not _is_left_out(name, path, version):
                 what = description(path, changed).replace(self.topic_id, "<id>")
                 yield what, message_of(kind, changed, version)
+
+    def _body(self, name: str) -> Mapping[str, Any]:
+        made = bodies(TOPIC, topic_id=self.topic_id, shared_topic_id=self.shared_topic_id)
+        return made[name]
 
 
 def _is_left_out(name: str, path: Path, version: int) -> bool:
@@ -88,8 +94,12 @@ def _is_left_out(name: str, path: Path, version: int) -> bool:
 
 @contextmanager
 def run(both_nodes: BothNodes) -> Generator[tuple[Broker, Broker]]:
-    with both_nodes(SETTINGS) as (real, ours):
-        yield Broker(ours.address), Broker(real.address)
+    with (
+        both_nodes(SETTINGS) as (real, ours),
+        closing(Broker(ours.address)) as our_broker,
+        closing(Broker(real.address)) as real_broker,
+    ):
+        yield our_broker, real_broker
 
 
 @pytest.fixture(scope="module")
