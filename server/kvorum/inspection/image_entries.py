@@ -15,15 +15,10 @@ from kvorum.inspection.log_check.findings import Findings, Rule
 from kvorum.inspection.log_check.listing import read_directory
 from kvorum.inspection.log_check.replica_check import Replica, check_replicas
 from kvorum.inspection.reading import Tell
-from kvorum.inspection.shell.image_tree import (
-    Node,
-    Software,
-    escaped_name,
-    in_java_order,
-    shell_tree,
-)
+from kvorum.inspection.shell.image_tree import Node, Software, escaped_name, shell_tree
 from kvorum.log_files.damage import Damage
 from kvorum.metadata.configs_image import CLIENT_ID, IP, USER, ClientQuotasImage, QuotaEntity
+from kvorum.metadata.java_order import in_java_order
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
 from kvorum.wire.java_text import java_double_text
 

@@ -25,15 +25,10 @@ from kvorum.inspection.shell.help_text import (
     titled_lines,
     usage_lines,
 )
-from kvorum.inspection.shell.image_tree import (
-    DanglingNameError,
-    Directory,
-    find_lines,
-    in_java_order,
-    tree_lines,
-)
+from kvorum.inspection.shell.image_tree import DanglingNameError, Directory, find_lines, tree_lines
 from kvorum.inspection.shell.lines import LineHistory
 from kvorum.inspection.shell.paths import Found, effective_paths, find_nodes, path_components
+from kvorum.metadata.java_order import in_java_order
 from kvorum.wire.java_text import parse_java_integer
 
 ROOT: Final = "/"

@@ -40,6 +40,7 @@ from kvorum.metadata.credentials_image import (
 )
 from kvorum.metadata.features import FeaturesImage, VersionRange
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.java_order import in_java_order
 from kvorum.metadata.partition import RECOVERED, PartitionRegistration
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.wire.java_text import java_double_text, parse_java_integer
@@ -57,11 +58,6 @@ _ENTITY_TYPES: Final = MappingProxyType({"clientId": CLIENT_ID, "ip": IP, "user"
 _ENTITY_PART: Final = re.compile(r"(clientId|ip|user)\(((?:[^)\\]|\\.)*)\)", re.DOTALL)
 """A type with its name in brackets, in which a backslash takes the next character as it is."""
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
-
-
-def in_java_order(name: str) -> bytes:
-    """Return the key that sorts names as Java does, by UTF-16 code units."""
-    return name.encode("utf-16-be", "surrogatepass")
 
 
 @dataclass(frozen=True, slots=True)
