@@ -5,7 +5,6 @@ subscribe. The others go to the least loaded subscribers, topic by topic. Then p
 topic move from its most loaded subscriber to its least loaded one, as long as that balances them.
 """
 
-import struct
 from collections.abc import Iterable
 from typing import Final
 
@@ -14,12 +13,12 @@ from kvorum.groups.assignors.load_ranges import LoadRanges
 from kvorum.groups.assignors.member_target import MemberTarget, as_iterated
 from kvorum.groups.assignors.partition_assignor import Assignment, GroupSpec, PartitionAssignorError
 from kvorum.groups.assignors.partition_counts import count_partitions
+from kvorum.wire.uuid_order import uuid_order
 from kvorum.wire.uuid_text import uuid_to_text
 
 _ROUND_COUNT_MAX: Final = 16
 """Members whose topics overlap may take long to balance; each round about halves what is left."""
 _NO_MEMBER: Final = -1
-_UUID_HALVES: Final = struct.Struct(">2q")
 
 
 class HeterogeneousGroup:
@@ -55,11 +54,10 @@ class HeterogeneousGroup:
     def _previous(self) -> Iterable[tuple[str, Assignment]]:
         return zip(self._member_ids, (member.assigned for member in self._members), strict=True)
 
-    def _place_of_topic(self, topic_id: bytes) -> tuple[float, int, tuple[int, int]]:
+    def _place_of_topic(self, topic_id: bytes) -> tuple[float, int, bytes]:
         """Return a key: the most partitions for a subscriber, the fewest subscribers, the id."""
         subscriber_count = len(self._subscribers[topic_id])
-        high, low = _UUID_HALVES.unpack(topic_id)
-        return -(self._counts[topic_id] / subscriber_count), subscriber_count, (high, low)
+        return -(self._counts[topic_id] / subscriber_count), subscriber_count, uuid_order(topic_id)
 
     def _keep_subscribed(self, index: int) -> None:
         member = self._members[index]
