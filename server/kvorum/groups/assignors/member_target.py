@@ -7,11 +7,12 @@ from kvorum.groups.assignors.ordered_set import OrderedSet
 from kvorum.groups.assignors.partition_assignor import Assignment
 from kvorum.metadata.java_hash import FIRST_CAPACITY, spread_integer
 from kvorum.wire.uuid_hash import uuid_hash
+from kvorum.wire.uuid_order import uuid_order
 
 
 def topic_table(capacity: int, topic_ids: Iterable[bytes] = ()) -> HashTable[bytes]:
     """Return a table of topic ids, into which they are put in the order given."""
-    return HashTable(_spread_uuid, capacity, topic_ids)
+    return HashTable(_spread_uuid, capacity, topic_ids, order_of=uuid_order)
 
 
 def _spread_uuid(topic_id: bytes) -> int:

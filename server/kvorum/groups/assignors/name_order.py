@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kvorum.groups.assignors.hash_table import HashTable, set_capacity
 from kvorum.metadata.java_hash import spread_hash
+from kvorum.metadata.java_order import in_java_order
 
 
 def names_in_order(names: Sequence[str]) -> list[str]:
@@ -11,7 +12,8 @@ def names_in_order(names: Sequence[str]) -> list[str]:
 
     The list is sorted in records; in a request it is as the member sent it.
     """
-    return HashTable(spread_hash, set_capacity(len(names)), names).in_order()
+    table = HashTable(spread_hash, set_capacity(len(names)), names, order_of=in_java_order)
+    return table.in_order()
 
 
 def union_in_order(names: Sequence[str], matched: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from kvorum.coordinator.timeline_order import timeline_order
 from kvorum.groups.assignors.hash_table import HashTable, capacity_for
 from kvorum.metadata.java_hash import spread_hash
+from kvorum.metadata.java_order import in_java_order
 
 
 def preferred_assignor(votes: Mapping[str, int]) -> str | None:
@@ -22,7 +23,8 @@ def preferred_assignor_after(
 ) -> str | None:
     """Return the preferred assignor after a member has taken its vote back and given another."""
     counts = dict(votes)
-    table = HashTable(spread_hash, capacity_for(len(counts)), _in_order(counts))
+    capacity = capacity_for(len(counts))
+    table = HashTable(spread_hash, capacity, _in_order(counts), order_of=in_java_order)
     if taken_back is not None:
         counts[taken_back] -= 1
         if not counts[taken_back]:
