@@ -149,12 +149,13 @@ class DyingGroup:
         )
 
 
-def letters(address: str, queue: str) -> list[Letter]:
-    """Return all records of a queue, by their partitions and headers."""
+def letters(address: str, queue: str, group: str) -> list[Letter]:
+    """Return the records of a group in a queue, by their partitions and headers."""
     count = read_topics(address)[queue].partition_count
     places = [(queue, index) for index in range(count)]
     found = [
         Letter(one.partition(), one.key(), one.value(), tuple(cast("Headers", one.headers())))
         for one in read_to_end(address, places)
     ]
+    found = [one for one in found if ("__dlq.errors.group", group.encode()) in one.headers]
     return sorted(found, key=lambda letter: (letter.partition or 0, str(letter.headers)))

@@ -1,5 +1,7 @@
 """Dead-letter queues of share groups (KIP-1191): what a real broker writes to them, and ours."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,7 +24,7 @@ from tests.interop.dead_letters import (
 from tests.support.clients.driver import TopicWish
 from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
-from tests.support.topics import topic_id
+from tests.support.topics import read_topics, topic_id, wait_until_led
 from tests.support.waiting import wait_for
 
 from kvorum.coordinator.share_partition_key import SharePartitionKey
@@ -73,10 +75,18 @@ class Case:
     letters: int = 0
     """The number of records that the queue has in the end."""
     configs: Mapping[str, str] = field(default_factory=dict[str, str])
+    group_prefix: str = "group"
 
     @property
     def group(self) -> str:
-        return f"group of {self.queue}"
+        return f"{self.group_prefix} of {self.queue}"
+
+    @property
+    def creator(self) -> Case | None:
+        """The case of another group that has the queue created; None where it is there before."""
+        if self.wish is not None:
+            return None
+        return Case(queue=self.queue, group_prefix="creators", rejected=(Range(0, 0, 0),))
 
     @property
     def dying(self) -> tuple[Range, ...]:
@@ -164,8 +174,13 @@ def outcome(node: Node) -> dict[str, Any]:
             wait_for(partial(serves_share, client, share), "share states are served")
         append_records(client)
         for case in CASES:
+            if case.creator is not None:
+                play(client, case.creator, source)
+            # A real broker drops the letters for a queue whose leader does not know it yet.
+            for index in range(read_topics(node.address)[case.queue].partition_count):
+                wait_until_led(client, case.queue, partition=index)
             play(client, case, source)
-            found[case.queue] = letters(node.address, case.queue)
+            found[case.queue] = letters(node.address, case.queue, case.group)
             assert len(found[case.queue]) == case.letters, found[case.queue]
         found["configurations"] = own_configs(client, "dlq.created")
     return found

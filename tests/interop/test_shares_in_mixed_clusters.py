@@ -131,6 +131,6 @@ def test_a_leader_writes_dead_letters_to_a_queue_of_the_other_kind(
         group.acknowledge(dying, REJECT)
         wait_for(lambda: group.are_archived(dying), "the record is archived")
     (original, *_) = read_to_end(cluster.servers, [(name, 0)])
-    (letter,) = letters(cluster.brokers[other].address, queue)
+    (letter,) = letters(cluster.brokers[other].address, queue, share.group_id)
     assert (letter.key, letter.value) == (original.key(), original.value())
-    assert dict(letter.headers)["__dlq.errors.group"] == share.group_id.encode()
+    assert dict(letter.headers)["__dlq.errors.topic"] == name.encode()

@@ -22,6 +22,7 @@ _LOGGED_REFUSAL: Final = re.compile(
     r"Bootstrap connection .* SaslAuthenticationFailedError: (?P<text>.*) \(backoff"
 )
 _METADATA_S: Final = 0.2
+_BOOTSTRAP_MS_MAX: Final = 3_200
 _FIRST_BOOTSTRAP_MS: Final = 1_000
 OauthCallback: TypeAlias = Callable[[str], tuple[str, float]]
 """Returns a token of OAUTHBEARER and its end, in seconds since 1970."""
@@ -86,8 +87,9 @@ def by_kafka_python(port: int, login: Login) -> str:
         "sasl_plain_password": login.password,
     }
 
-    # It tries again and again for the whole of this time, also after a refusal.
-    timeouts_ms = (_FIRST_BOOTSTRAP_MS << attempt for attempt in count())
+    # It tries again and again for the whole of this time, also after a refusal. On a busy machine
+    # it may miss a refusal, as the connection ends right after it: there has to be another try.
+    timeouts_ms = (min(_FIRST_BOOTSTRAP_MS << attempt, _BOOTSTRAP_MS_MAX) for attempt in count())
 
     def outcome() -> str | None:
         with messages_of("kafka.net.manager") as messages:
