@@ -229,7 +229,7 @@ def fields_of(struct: Any) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
-        return [_plain(one) for one in cast("list[Any]", value)]
+        return [_plain(one) for one in cast("Sequence[Any]", value)]
     if isinstance(value, memoryview):
         return value.tobytes()
     return (

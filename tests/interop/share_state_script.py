@@ -75,13 +75,13 @@ class Step(NamedTuple):
 
 def fields_of(struct: Any) -> dict[str, Any]:
     """Return the fields of a message's part."""
-    return {
-        name: [fields_of(one) for one in cast("list[Any]", value)]
-        if isinstance(value, list)
-        else value
-        for name in struct.__slots__
-        for value in (getattr(struct, name),)
-    }
+    return {name: _plain(getattr(struct, name)) for name in struct.__slots__}
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    return [fields_of(one) for one in cast("Sequence[Any]", value)]
 
 
 def done_up_to(client: RawClient, share: SharePartitionKey) -> int:

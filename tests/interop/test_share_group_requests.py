@@ -1,6 +1,6 @@
 """Share groups beside a real broker: the answers to their members and to administrators."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import pytest
@@ -75,10 +75,10 @@ class Side:
 
     def _common(self, value: Any) -> Any:
         if isinstance(value, dict):
-            fields = cast("dict[str, Any]", value)
+            fields = cast("Mapping[str, Any]", value)
             return {key: self._common(each) for key, each in fields.items()}
         if isinstance(value, list):
-            return sorted(map(self._common, cast("list[Any]", value)), key=str)
+            return sorted(map(self._common, cast("Sequence[Any]", value)), key=str)
         return self._ids.get(value, value) if isinstance(value, str) else value
 
 

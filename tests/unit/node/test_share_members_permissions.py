@@ -26,6 +26,10 @@ UNKNOWN_ID: Final = b"none has this id"
 READ_GROUP: Final = (AclOperation.READ, AclResourceType.GROUP, GROUP)
 
 
+def _no_pause_ms(*_: object) -> int:
+    return 0
+
+
 def fetch(topic_id: bytes) -> ShareFetchRequest:
     """Return a request that has partition 1, too, and acknowledges what is in both."""
     request = ShareFetchRequest
@@ -54,7 +58,7 @@ def broker_of(world: ShareWorld) -> BrokerServices:
         loader=SimpleNamespace(published=SimpleNamespace(features=features, topics=topics)),
         share_partitions=world.manager,
         runtime=world.runtime,
-        throttling=SimpleNamespace(throttle_fetch=lambda *_: 0),
+        throttling=SimpleNamespace(throttle_fetch=_no_pause_ms),
         topic_stats=world.leader.topic_stats,
     )
     return cast("BrokerServices", broker)
