@@ -204,7 +204,7 @@ class Describer:
         self._threads.join()
 
     def look(self) -> Any:
-        """Return the ConsumerGroupDescription of the group; None while nobody answers."""
+        """Return the ConsumerGroupDescription of the group; None while no coordinator answers."""
         (future,) = self._admin.describe_consumer_groups(
             [GROUP], request_timeout=CALL_TIMEOUT_S
         ).values()

@@ -57,7 +57,8 @@ def http_server() -> HttpServer:
 async def test_a_start_that_is_cancelled_can_be_undone(make: Callable[[], Server]) -> None:
     server = make()
     bound = socket.create_server(("127.0.0.1", 0))
-    address, descriptor = bound.getsockname(), bound.fileno()
+    address = bound.getsockname()
+    descriptor = bound.fileno()
     starting = asyncio.create_task(server.start(bound))
     # It has begun to listen, and waits for one turn of the loop.
     await asyncio.sleep(0)

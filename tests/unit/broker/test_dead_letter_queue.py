@@ -263,7 +263,7 @@ def test_a_topic_is_answered_for_by_its_name_or_its_id(name: str, topic_id: byte
 
 
 @pytest.mark.parametrize(("name", "topic_id"), [("other", bytes(16)), ("dlq", bytes(range(16)))])
-def test_an_answer_for_another_topic_is_none(name: str, topic_id: bytes) -> None:
+def test_an_answer_for_another_topic_does_not_count(name: str, topic_id: bytes) -> None:
     results = Results()
     results.add("a", 0, 1)
     results.take().on_response(answer(name, topic_id, (0, ErrorCode.NONE)))

@@ -1,4 +1,4 @@
-"""The way of dead letters: whom they are sent to, what with, and when they are sent again."""
+"""The way of dead letters: the brokers that get them, in which requests, and when once more."""
 
 from random import Random
 from typing import Any, Final, cast

@@ -415,7 +415,8 @@ class ClusterGroupSettings:
     @property
     def of_broker(self) -> GroupSettings:
         """The settings of the brokers."""
-        consumer, share = self.consumer, self.share
+        consumer = self.consumer
+        share = self.share
         return GroupSettings(
             coordinator=GroupCoordinatorSettings(
                 consumer=ConsumerGroupSettings() if consumer is None else consumer.of_broker,
