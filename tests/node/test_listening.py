@@ -1,4 +1,4 @@
-"""A server whose start is cancelled listens no more, and its loop knows nothing of its socket."""
+"""The sockets of servers: bound for one alone, and unknown to the loop after a cancelled start."""
 
 import asyncio
 import socket
@@ -15,8 +15,11 @@ from kvorum.node.serving.connection_quotas import ConnectionQuotas, Limits
 from kvorum.node.serving.connection_rules import ConnectionRules
 from kvorum.node.serving.response_frame import ResponseFrame
 from kvorum.node.serving.session import Session
-from kvorum.node.serving.socket_server import SocketServer
+from kvorum.node.serving.socket_server import SocketServer, bind
+from kvorum.node.sockets import close_listening, let_port_be_reused
 from kvorum.security.security_protocol import SecurityProtocol
+
+LOOPBACK = "127.0.0.1"
 
 
 class Server(Protocol):
@@ -56,7 +59,7 @@ def http_server() -> HttpServer:
 @pytest.mark.parametrize("make", [socket_server, http_server])
 async def test_a_start_that_is_cancelled_can_be_undone(make: Callable[[], Server]) -> None:
     server = make()
-    bound = socket.create_server(("127.0.0.1", 0))
+    bound = socket.create_server((LOOPBACK, 0))
     address = bound.getsockname()
     descriptor = bound.fileno()
     starting = asyncio.create_task(server.start(bound))
@@ -69,3 +72,21 @@ async def test_a_start_that_is_cancelled_can_be_undone(make: Callable[[], Server
     bound.close()
     assert not asyncio.get_running_loop().remove_reader(descriptor)
     socket.create_server(address).close()
+
+
+def test_a_port_whose_connections_linger_is_bound_for_one_alone() -> None:
+    """A killed node keeps its port for its restart, whatever other programs bind meanwhile."""
+    listening = bind("PLAINTEXT", LOOPBACK, 0)
+    address = listening.getsockname()
+    let_port_be_reused(listening)
+    listening.listen()
+    with socket.create_connection(address):
+        accepted, _ = listening.accept()
+        close_listening(listening)
+        accepted.close()
+        with bind("PLAINTEXT", LOOPBACK, address[1]) as waiting, socket.socket() as other:
+            let_port_be_reused(other)
+            with pytest.raises(OSError, match="Address already in use"):
+                other.bind(address)
+            let_port_be_reused(waiting)
+            waiting.listen()

@@ -57,3 +57,8 @@ def let_port_be_reused(bound: socket.socket) -> None:
     To be called before the socket listens.
     """
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+
+def keep_port(bound: socket.socket) -> None:
+    """Let no other socket bind the port, even one with SO_REUSEADDR, until this one listens."""
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)

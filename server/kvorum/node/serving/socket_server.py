@@ -9,7 +9,7 @@ from kvorum.node.errors import NodeStartError
 from kvorum.node.serving.authentications import Authentications
 from kvorum.node.serving.connection import OpenConnections, ServerConnection
 from kvorum.node.serving.connection_rules import ConnectionRules
-from kvorum.node.sockets import end_listening, let_port_be_reused
+from kvorum.node.sockets import end_listening, keep_port, let_port_be_reused
 from kvorum.node.tasks import cancel_and_wait
 
 SWEEP_INTERVAL_SECONDS_MAX = 30.0
@@ -145,8 +145,9 @@ def _bind(opened: socket.socket, address: tuple[object, ...]) -> socket.socket:
 def _bind_alone(opened: socket.socket, address: tuple[object, ...]) -> None:
     """Bind so that no other process can bind the port before this one listens on it.
 
-    With SO_REUSEADDR from the beginning, Linux would give a port to all who have the option. A port
-    with connections of a former process that linger cannot be had without it.
+    A port with connections of a former process that linger cannot be had without SO_REUSEADDR.
+    Linux gives a port to all who have the option as long as none listens, so a socket has it for
+    no longer than it takes to bind, and then again when it begins to listen.
     """
     try:
         opened.bind(address)
@@ -155,6 +156,7 @@ def _bind_alone(opened: socket.socket, address: tuple[object, ...]) -> None:
             raise
         let_port_be_reused(opened)
         opened.bind(address)
+        keep_port(opened)
 
 
 def _reason(error: OSError, port: int, remedy: str) -> str:
