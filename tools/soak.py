@@ -136,7 +136,7 @@ def damages(divisor: int) -> list[Command]:
 def storm(module: str, divisor: int, *options: str) -> list[Command]:
     """Strike brokers and clients, as a module of the interop tests does with these options."""
     seed = secrets.randbelow(2**40)
-    words = [*MODULE, f"tests.interop.{module}", "--minutes", str(STORM_MINUTES / divisor)]
+    words = [*MODULE, f"tests.interop.storms.{module}", "--minutes", str(STORM_MINUTES / divisor)]
     words += ["--seed", str(seed), *options]
     return [Command(words=words, figures=r"^\d+ kills\b.*|^\S+Error: .*", seed=seed)]
 
@@ -193,6 +193,8 @@ PARTS: Final[Parts] = MappingProxyType(
         "transfers-mixed": lambda divisor: storm("transfer_storm", divisor, *MIXED),
         "members-ours": lambda divisor: storm("member_storm", divisor, *OURS),
         "members-mixed": lambda divisor: storm("member_storm", divisor, *MIXED),
+        "shares-ours": lambda divisor: storm("share_storm", divisor, *OURS),
+        "shares-mixed": lambda divisor: storm("share_storm", divisor, *MIXED),
         "mutation": mutation,
         "models": models,
         "growth": growth,

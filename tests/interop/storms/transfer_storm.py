@@ -1,32 +1,27 @@
 """Brokers that are killed at random beneath transfers between accounts, in transactions.
 
-`python -m tests.interop.transfer_storm --minutes 10 --ours 11,12,13` does for long, and with some
-real brokers if wanted, what the test does for a short while. A transfer takes from an account in
-one partition and gives to one in another. Each order is copied, in a transaction with the group's
-offset, by an application that is killed too.
+`python -m tests.interop.storms.transfer_storm --minutes 10 --ours 11,12,13` does for long, and with
+some real brokers if wanted, what the test does for a short while. A transfer takes from an account
+in one partition and gives to one in another. Each order is copied, in a transaction with the
+group's offset, by an application that is killed too.
 """
 
-import argparse
-import shutil
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from random import Random
-from tempfile import mkdtemp
 from typing import Any, Final, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from tests.interop.broker_cluster import BrokerCluster
 from tests.interop.clients.confluent import read_to_end, transactional_producer
+from tests.interop.storms.storm_command import EVERYBODY, StormRun, run_storm, storm_parser
 from tests.interop.written_history import WrittenHistory
-from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
-from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import Kind
 from tests.support.waiting import PATIENCE_S, Threads, wait_for
 
@@ -34,7 +29,6 @@ from kvorum.client_histories.anomalies import Legality, Settings
 from kvorum.client_histories.check import check_history
 from kvorum.client_histories.reader import read_history
 
-EVERYBODY: Final = frozenset({11, 12, 13})
 ACCOUNTS: Final = "accounts"
 ORDERS: Final = "orders"
 COPIES: Final = "copies"
@@ -389,36 +383,14 @@ def _flaws_of_copies(orders: Collection[str], copied: Collection[str]) -> Genera
     yield from (f"{one} is copied {counts[one]} times" for one in orders if counts[one] != 1)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--ours", default="11,12,13", help="which of 11, 12, 13 are kvorum's")
-    parser.add_argument("--controllers", choices=("kvorum", "kafka"), default="kvorum")
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    ours: Collection[int] = [int(node_id) for node_id in arguments.ours.split(",") if node_id]
-    java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
-    folder = Path(mkdtemp(prefix="transfer-storm-"))
-    sys.stdout.write(f"the brokers' files are in {folder}, and stay there after a failure\n")
-    with (
-        ToolRunner(java) as tools,
-        transferring_cluster(
-            arguments.controllers, folder, java=java, tools=tools, ours=ours
-        ) as cluster,
-    ):
-        figures = storm(
-            cluster,
-            Random(arguments.seed),
-            folder / "history.jsonl",
-            seconds=arguments.minutes * 60,
-            kills_min=2,
-        )
-    sys.stdout.write(f"{figures}\n")
-    if figures.flaws:
-        sys.stdout.write("\n".join(figures.flaws[:20]) + "\n")
-        sys.exit(1)
-    shutil.rmtree(folder)
+def _pass_over(run: StormRun) -> tuple[TransferFigures, Sequence[str]]:
+    with transferring_cluster(
+        run.controllers, run.folder, java=run.java, tools=run.tools, ours=run.ours
+    ) as cluster:
+        history = run.folder / "history.jsonl"
+        figures = storm(cluster, run.random, history, seconds=run.seconds, kills_min=2)
+    return figures, figures.flaws
 
 
 if __name__ == "__main__":
-    main()
+    run_storm(storm_parser(__doc__), _pass_over)

@@ -1,9 +1,9 @@
 """A member of a consumer group in a process of its own, which says what it does in lines of JSON.
 
-`python -m tests.interop.group_member SERVERS GROUP TOPIC` reads until its standard input ends. Each
-line has `at`, a time of the clock that all processes of the machine share, and one of these, by
-partition: `taken`, where the member takes over, asked for after `at`; `read`, the first and last
-offset of records; `committed`, what was acknowledged before `at`.
+`python -m tests.interop.storms.group_member SERVERS GROUP TOPIC CLIENT_ID` reads until its standard
+input ends. Each line has `at`, a time of the clock that all processes of the machine share, and one
+of these, by partition: `taken`, where the member takes over, asked for after `at`; `read`, the
+first and last offset of records; `committed`, what was acknowledged before `at`.
 """
 
 import json
@@ -61,11 +61,12 @@ def commit(consumer: Consumer) -> None:
 
 
 def main() -> None:
-    servers, group, topic = sys.argv[1:]
+    servers, group, topic, client_id = sys.argv[1:]
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
             "group.id": group,
+            "client.id": client_id,
             "group.protocol": "consumer",
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",

@@ -1,29 +1,27 @@
 """Brokers that are killed at random, beneath idempotent producers and a group of consumers.
 
-`python -m tests.interop.kill_storm --minutes 10 --ours 11,12` does for long, and with some real
-brokers if wanted, what the tests do for a short while. With `--disks` the disks of ours are slow,
-and full now and then.
+`python -m tests.interop.storms.kill_storm --minutes 10 --ours 11,12` does for long, and with some
+real brokers if wanted, what the tests do for a short while. With `--disks` the disks of ours are
+slow, and full now and then.
 """
 
-import argparse
-import shutil
-import sys
 import threading
 import time
+from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from tempfile import mkdtemp
 from typing import Any, Final, Self
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
+from tests.interop.storms.storm_command import EVERYBODY, StormRun, run_storm, storm_parser
 from tests.interop.traffic import Flaws, Writer, flaws_of
-from tests.support.kafka.fetch_jars import JARS_ROOT, OLDEST_NODE, REFERENCE_RELEASE, find_java
-from tests.support.kafka.java import Java, ToolRunner
+from tests.support.kafka.fetch_jars import JARS_ROOT, OLDEST_NODE
+from tests.support.kafka.java import Java
 from tests.support.node import Kind
 from tests.support.troubled_disks import full_mark
 from tests.support.waiting import PATIENCE_S, Threads, wait_for
@@ -138,7 +136,6 @@ class CommittingGroup:
                     self._acknowledged[one.partition] = max(known, one.offset)
 
 
-EVERYBODY: Final = frozenset({11, 12, 13})
 PARTITIONS: Final = 3
 MEMBERS: Final = 3
 TOPIC: Final = "stormy"
@@ -277,44 +274,33 @@ def _fill_a_disk(cluster: BrokerCluster, random: Random, *, of_leader: bool) -> 
     victim.start()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--ours", default="11,12,13", help="which of 11, 12, 13 are kvorum's")
-    parser.add_argument("--older", action="store_true", help="the real ones are of 3.9.1")
-    parser.add_argument("--disks", action="store_true", help="slow disks, now and then full")
-    parser.add_argument("--controllers", choices=("kvorum", "kafka"), default="kvorum")
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    ours: Collection[int] = [int(node_id) for node_id in arguments.ours.split(",") if node_id]
-    java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
-    older = OlderBrokers(Java(java.executable, JARS_ROOT / OLDEST_NODE), OLDER_VERSION)
-    folder = Path(mkdtemp(prefix="kill-storm-"))
-    sys.stdout.write(f"the brokers' files are in {folder}, and stay there after a failure\n")
-    with (
-        ToolRunner(java) as tools,
-        stormy_cluster(
-            arguments.controllers,
-            folder,
-            java=java,
-            tools=tools,
-            ours=ours,
-            older=older if arguments.older else None,
-            has_troubled_disks=arguments.disks,
-        ) as cluster,
-    ):
+def _pass_over(run: StormRun) -> tuple[StormFigures, Sequence[str]]:
+    older = OlderBrokers(Java(run.java.executable, JARS_ROOT / OLDEST_NODE), OLDER_VERSION)
+    with stormy_cluster(
+        run.controllers,
+        run.folder,
+        java=run.java,
+        tools=run.tools,
+        ours=run.ours,
+        older=older if run.arguments.older else None,
+        has_troubled_disks=run.arguments.disks,
+    ) as cluster:
         figures = storm(
             cluster,
-            Random(arguments.seed),
-            seconds=arguments.minutes * 60,
+            run.random,
+            seconds=run.seconds,
             blows_min=2,
-            fills_disks=arguments.disks,
+            fills_disks=run.arguments.disks,
         )
-    sys.stdout.write(f"{figures}\n")
-    if figures.flaws != Flaws():
-        sys.exit(1)
-    shutil.rmtree(folder)
+    return figures, [] if figures.flaws == Flaws() else [str(figures.flaws)]
+
+
+def _parser() -> ArgumentParser:
+    parser = storm_parser(__doc__)
+    parser.add_argument("--older", action="store_true", help="the real ones are of 3.9.1")
+    parser.add_argument("--disks", action="store_true", help="slow disks, now and then full")
+    return parser
 
 
 if __name__ == "__main__":
-    main()
+    run_storm(_parser(), _pass_over)

@@ -8,14 +8,14 @@ from typing import Final
 
 import pytest
 from tests.interop.broker_cluster import OlderBrokers
-from tests.interop.kill_storm import (
-    EVERYBODY,
+from tests.interop.storms.kill_storm import (
     OLDER_VERSION,
     PARTITIONS,
     StormFigures,
     storm,
     stormy_cluster,
 )
+from tests.interop.storms.storm_command import EVERYBODY
 from tests.interop.traffic import Flaws, flaws_in
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import OLDEST_NODE

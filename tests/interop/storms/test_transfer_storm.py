@@ -5,7 +5,8 @@ from random import Random
 from typing import Final
 
 import pytest
-from tests.interop.transfer_storm import EVERYBODY, storm, transferring_cluster
+from tests.interop.storms.storm_command import EVERYBODY
+from tests.interop.storms.transfer_storm import storm, transferring_cluster
 from tests.support.kafka.java import Java, ToolRunner
 
 KILLS: Final = 4

@@ -5,7 +5,8 @@ from random import Random
 from typing import Final
 
 import pytest
-from tests.interop.member_storm import EVERYBODY, Story, storm, stormy_cluster
+from tests.interop.storms.member_storm import Story, storm, stormy_cluster
+from tests.interop.storms.storm_command import EVERYBODY
 from tests.support.kafka.java import Java, ToolRunner
 
 BLOWS: Final = 12
