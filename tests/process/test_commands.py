@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.node_process import KVORUM, NodeProcess
+from tests.support.ports import free_ports
 from tests.support.topics import create
 from tests.support.waiting import PATIENCE_S, wait_for
 
@@ -254,21 +255,31 @@ def created(address: str) -> list[int]:
 
 def test_a_cluster_goes_on_serving(tmp_path: Path, pipe: int, *, is_buffered: bool) -> None:
     """`kvorum dev --json | head -1`, and one whose reader was gone before its first line."""
-    command = [*KVORUM, "dev", "--controllers", "1", "--json", "--data", str(tmp_path)]
+    command = [*KVORUM, "dev", "--controllers", "1", "--json", "--data"]
     settings = environment(is_buffered=is_buffered)
     with stopped(
-        subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, env=settings)
+        subprocess.Popen(
+            [*command, str(tmp_path / "read"), "--port", "0"], stdout=subprocess.PIPE, env=settings
+        )
     ) as process:
         assert process.stdout is not None
         address = json.loads(process.stdout.readline())["bootstrap_servers"]
         process.stdout.close()
         assert created(address) == [ErrorCode.NONE]
     assert process.returncode == 0
+    (port,) = free_ports(1)
     with (
         tempfile.TemporaryFile() as errors,
-        stopped(subprocess.Popen(command, stdout=pipe, stderr=errors, env=settings)) as process,
+        stopped(
+            subprocess.Popen(
+                [*command, str(tmp_path / "never read"), "--port", str(port)],
+                stdout=pipe,
+                stderr=errors,
+                env=settings,
+            )
+        ) as process,
     ):
-        assert created(address) == [ErrorCode.TOPIC_ALREADY_EXISTS]
+        assert created(f"127.0.0.1:{port}") == [ErrorCode.NONE]
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == (READER_GONE if is_buffered else 0)
         errors.seek(0)

@@ -57,12 +57,16 @@ MUTANTS = (
         cause="an acknowledgement was answered before it was written",
         breaks="an accepted record is not delivered again",
         within="LedSharePartition._decided",
-        old="""
-            _answered(AcknowledgeResult(ErrorCode.NONE)) if write is None else self._write(write)
-        """,
-        new="""
-            (write and self._begin_write(write)) or _answered(AcknowledgeResult(ErrorCode.NONE))
-        """,
+        old="shield(self._runtime, self._write(write))",
+        new="self._begin_write(write) or _answered(AcknowledgeResult(ErrorCode.NONE))",
+    ),
+    safety_bug(
+        id="share acknowledgement closed",
+        cause="an acknowledgement ended with its client's connection, its records in between",
+        breaks="every record is delivered until it is done with",
+        within="LedSharePartition._decided",
+        old="shield(self._runtime, self._write(write))",
+        new="self._write(write)",
     ),
     safety_bug(
         id="share writes overtaken",

@@ -27,10 +27,8 @@ SHARE_MISTAKES: Final = (
         edited(
             Edit(
                 within="LedSharePartition._decided",
-                old="_answered(AcknowledgeResult(ErrorCode.NONE)) if write is None"
-                " else self._write(write)",
-                new="(write and self._begin_write(write))"
-                " or _answered(AcknowledgeResult(ErrorCode.NONE))",
+                old="shield(self._runtime, self._write(write))",
+                new="self._begin_write(write) or _answered(AcknowledgeResult(ErrorCode.NONE))",
             )
         ),
     ),
@@ -104,6 +102,18 @@ SHARE_MISTAKES: Final = (
                         records.may_have_available = True
                 """,
                 room="broker.share_partition",
+            )
+        ),
+    ),
+    Mistake(
+        "an acknowledgement ends with its client's connection",
+        promises.ALL_SHARED,
+        309,
+        edited(
+            Edit(
+                within="LedSharePartition._decided",
+                old="shield(self._runtime, self._write(write))",
+                new="self._write(write)",
             )
         ),
     ),

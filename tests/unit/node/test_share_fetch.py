@@ -12,11 +12,12 @@ from tests.unit.node.share_fetch_world import (
     is_never_at_hand,
 )
 
-from kvorum.broker.share_partition.acknowledgement import AcknowledgeType
+from kvorum.broker.share_partition.acknowledgement import AcknowledgeType, ShareAcknowledgementBatch
 from kvorum.broker.share_partition.acquisition import ShareAcquireMode
 from kvorum.node.broker.share_fetch import delayed_share_fetch
 from kvorum.node.broker.share_fetch.partition_max_bytes import partition_max_bytes
 from kvorum.node.broker.share_fetch.share_fetch import rotated
+from kvorum.node.coroutines import Task
 from kvorum.node.serving.disconnect_listeners import DisconnectListeners
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError
@@ -75,6 +76,30 @@ def test_an_acknowledgement_is_answered_once_it_is_written(world: ShareWorld) ->
     world.run()
     assert acknowledged(results).code is ErrorCode.NONE
     assert world.keeper.batches == [(0, 2, ACKNOWLEDGED, 1)]
+
+
+@pytest.mark.parametrize(
+    ("write_error", "start_offset", "left"),
+    [(ErrorCode.NONE, 3, []), (ErrorCode.UNKNOWN_SERVER_ERROR, 0, [0, 1, 2])],
+    ids=["written", "refused"],
+)
+def test_an_acknowledgement_is_completed_whose_client_is_gone(
+    world: ShareWorld, write_error: ErrorCode, start_offset: int, left: list[int]
+) -> None:
+    """The request ends with its connection, but what it has decided is written all the same."""
+    world.fetch()
+    world.keeper.is_held = True
+    world.keeper.write_error = write_error
+    batch = ShareAcknowledgementBatch(0, 2, [AcknowledgeType.ACCEPT])
+    work = world.manager.acknowledge(ALICE, {PARTITION: [batch]})
+    request = Task(work, lambda result: pytest.fail(f"nobody waits for {result}"))
+    request.close()
+    world.keeper.release()
+    world.run(for_ms=LOCK_MS)
+    (led,) = world.manager.partitions
+    assert led.state.start_offset == start_offset
+    world.keeper.write_error = ErrorCode.NONE
+    assert world.fetch(BOB).offsets == left
 
 
 def test_another_leader_delivers_what_was_not_accepted_and_nothing_else(world: ShareWorld) -> None:

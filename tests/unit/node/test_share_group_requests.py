@@ -1,19 +1,22 @@
 """Requests about share groups: the cluster's feature, permissions, and the form of refusals."""
 
+from collections.abc import Coroutine
 from types import SimpleNamespace
 from typing import Any, Final, TypeAlias, cast
 
 import pytest
 from immutables import Map
 from tests.unit.node.permitted_clients import allowing, incoming
-from tests.unit.node.sharing_groups import Sharing
+from tests.unit.node.sharing_groups import ORDERS, PAYMENTS, Sharing
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.features import SHARE_VERSION_FEATURE, FeaturesImage
 from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access
+from kvorum.node.coroutines import Promise, Task, Wait
 from kvorum.node.handlers import (
     alter_share_group_offsets,
+    delete_groups,
     delete_share_group_offsets,
     describe_share_group_offsets,
     share_group_describe,
@@ -27,6 +30,7 @@ from kvorum.wire.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequestPartition,
     AlterShareGroupOffsetsRequestTopic,
 )
+from kvorum.wire.messages.delete_groups import DeleteGroupsRequest
 from kvorum.wire.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequestTopic,
@@ -47,6 +51,7 @@ APIS: Final[dict[type[Message], BrokerApi[Any]]] = {
     DescribeShareGroupOffsetsRequest: describe_share_group_offsets.API,
     AlterShareGroupOffsetsRequest: alter_share_group_offsets.API,
     DeleteShareGroupOffsetsRequest: delete_share_group_offsets.API,
+    DeleteGroupsRequest: delete_groups.API,
 }
 READ_GROUP: Final = (AclOperation.READ, AclResourceType.GROUP, "g")
 DESCRIBE_GROUP: Final = (AclOperation.DESCRIBE, AclResourceType.GROUP, "g")
@@ -56,6 +61,7 @@ DESCRIBE_ORDERS: Final = (AclOperation.DESCRIBE, AclResourceType.TOPIC, "orders"
 GROUP_DENIED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 TOPIC_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 UNSUPPORTED: Final = ErrorCode.UNSUPPORTED_VERSION
+ALTERED_TO: Final = 42
 
 
 def heartbeat(epoch: int = 0, member_id: str = "m", *names: str) -> ShareGroupHeartbeatRequest:
@@ -70,7 +76,7 @@ def offsets(*names: str) -> DescribeShareGroupOffsetsRequest:
 
 
 def altered(*names: str) -> AlterShareGroupOffsetsRequest:
-    partitions = [AlterShareGroupOffsetsRequestPartition(0, 42)]
+    partitions = [AlterShareGroupOffsetsRequestPartition(0, ALTERED_TO)]
     topics = [AlterShareGroupOffsetsRequestTopic(name, partitions) for name in names]
     return AlterShareGroupOffsetsRequest("g", topics)
 
@@ -88,6 +94,15 @@ class Asked(Sharing):
 
     async def answer(self, body: Message, access: Access = UNRESTRICTED) -> Any:
         """Return the response, or the one that refuses the request."""
+        try:
+            return await run(self.answering(body, access))
+        except RequestError as error:
+            return APIS[type(body)].refuse(body, error, body.MAX_VERSION)
+
+    def answering(
+        self, body: Message, access: Access = UNRESTRICTED
+    ) -> Coroutine[Wait[Any], Any, Any]:
+        """Return the coroutine of the handler of a request."""
         features = FeaturesImage(levels=Map({SHARE_VERSION_FEATURE: self.level}))
         published = SimpleNamespace(features=features, topics=self.image.topics)
         broker = SimpleNamespace(
@@ -95,13 +110,12 @@ class Asked(Sharing):
             loader=SimpleNamespace(published=published),
             runtime=self.runtime,
         )
-        api = APIS[type(body)]
-        version = body.MAX_VERSION
-        try:
-            request = incoming(body, version, access)
-            return await run(api.answer(request, cast("BrokerServices", broker)))
-        except RequestError as error:
-            return api.refuse(body, error, version)
+        request = incoming(body, body.MAX_VERSION, access)
+        return APIS[type(body)].answer(request, cast("BrokerServices", broker))
+
+    def answer_nobody(self, body: Message) -> None:
+        """Begin to answer a request whose client's connection ends at once."""
+        Task(self.answering(body), lambda _: None).close()
 
 
 @pytest.fixture
@@ -224,3 +238,35 @@ async def test_topics_that_the_client_may_not_read_keep_their_offsets(
     assert [topic.topic_name for topic in response.responses] == ["payments", "orders"]
     changed = before.items() - node.persister.offsets.items()
     assert bool(changed) == (ask is deleted)
+
+
+async def test_the_states_that_a_member_needs_are_there_though_its_client_is_gone(
+    node: Asked,
+) -> None:
+    node.answer_nobody(heartbeat())
+    await node.until(lambda: set(node.initialized()) == {ORDERS})
+
+
+async def test_offsets_are_altered_though_the_client_is_gone(node: Asked) -> None:
+    await node.join_and_share()
+    held: Promise[None] = Promise(node.runtime)
+    node.persister.held = held
+    node.answer_nobody(altered("orders"))
+    held.settle(None)
+    await node.until(lambda: node.persister.offsets["g", ORDERS, 0] == ALTERED_TO)
+
+
+async def test_offsets_are_deleted_though_the_client_is_gone(node: Asked) -> None:
+    await node.join_and_share()
+    node.answer_nobody(deleted("orders"))
+    await node.until(lambda: set(node.initialized()) == {PAYMENTS})
+
+
+async def test_a_group_is_deleted_though_the_client_is_gone(node: Asked) -> None:
+    await node.join_and_share()
+    node.answer_nobody(DeleteGroupsRequest(["g"]))
+    await node.until(lambda: not node.persister.offsets)
+    context = node.service.operations.context_for("g")
+    await node.until(
+        lambda: context.read(lambda shard: shard.state.share_state_partitions.get("g")) is None
+    )

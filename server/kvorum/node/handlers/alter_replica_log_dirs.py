@@ -4,6 +4,7 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import RequestError
+from kvorum.node.coroutines import shield
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.topic_partition import TopicPartition
@@ -24,7 +25,7 @@ async def answer(
         for topic in directory.topics
         for index in topic.partitions
     }
-    codes = await broker.replicas.alter_replica_log_dirs(directories)
+    codes = await shield(broker.runtime, broker.replicas.alter_replica_log_dirs(directories))
     results: dict[str, AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult] = {}
     for (name, index), code in codes.items():
         result = results.setdefault(

@@ -4,6 +4,7 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, refused_by_message_or_default
+from kvorum.node.coroutines import shield
 from kvorum.node.handlers.group_requests import require_on_group
 from kvorum.node.handlers.share_requests import demand_share_groups
 from kvorum.node.services import BrokerApi, BrokerServices
@@ -46,7 +47,7 @@ async def answer(
             for one in topic.partitions
         )
     wanted = AlterShareGroupOffsetsRequest(body.group_id, accepted)
-    response = await broker.share_groups.alter_offsets(wanted)
+    response = await shield(broker.runtime, broker.share_groups.alter_offsets(wanted))
     for altered in response.responses:
         first = answered.setdefault(altered.topic_name, altered)
         if first is not altered:

@@ -4,6 +4,7 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError
+from kvorum.node.coroutines import shield
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
@@ -19,7 +20,7 @@ async def answer(request: IncomingRequest[DeleteGroupsRequest], broker: BrokerSe
         is_allowed = request.access.allows_on_group(AclOperation.DELETE, group_id)
         (allowed if is_allowed else refused).append(group_id)
     try:
-        results = await broker.share_groups.delete_groups(allowed)
+        results = await shield(broker.runtime, broker.share_groups.delete_groups(allowed))
     except RequestError as error:
         results = _refusals(allowed, error.code)
     return DeleteGroupsResponse(

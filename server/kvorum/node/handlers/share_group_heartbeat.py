@@ -4,6 +4,7 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError, refused_by_own_message
+from kvorum.node.coroutines import shield
 from kvorum.node.handlers.group_requests import context_of, require_on_group
 from kvorum.node.handlers.share_requests import demand_share_groups, is_member_id
 from kvorum.node.services import BrokerApi, BrokerServices
@@ -28,7 +29,8 @@ async def answer(
     names = sorted(set(body.subscribed_topic_names or ()))
     if len(request.access.allowed_topics(AclOperation.DESCRIBE, names)) < len(names):
         raise RequestError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return await broker.share_groups.heartbeat(context_of(request), body)
+    # The states that the member needs are initialized, whether or not it waits for its answer.
+    return await shield(broker.runtime, broker.share_groups.heartbeat(context_of(request), body))
 
 
 API: Final = BrokerApi(

@@ -204,10 +204,15 @@ class ServedRequests:
         )
 
     def handle(self, frame: bytes, reply: OnReply, disconnect: DisconnectListeners | None) -> None:
-        """Answer the request in a frame, now or later; see `Server.receive`."""
+        """Answer the request in a frame, now or later; see `Server.receive`.
+
+        The request ends with its connection, whose end is reported to `disconnect`.
+        """
         arrived = Arrived.of(frame)
         session = _CLIENT._replace(disconnect=disconnect)
-        self.answer(arrived, self._handler.answer(frame, session), reply)
+        request = self.answer(arrived, self._handler.answer(frame, session), reply)
+        if disconnect is not None:
+            disconnect.add(lambda _: request.close())
 
     def answer(
         self,
@@ -215,7 +220,7 @@ class ServedRequests:
         work: Coroutine[Wait[Any], Any, ResponseFrame],
         reply: OnReply,
         *checks: Check,
-    ) -> None:
+    ) -> Task[ResponseFrame]:
         """Reply to a request with what `work` leads to, once all `checks` have looked at it."""
         request, version = arrived
         try:
@@ -238,7 +243,7 @@ class ServedRequests:
                     check(answer)
                 self._send(response, reply)
 
-        Task(work, answered)
+        return Task(work, answered)
 
     async def answer_own(self, request: IncomingRequest[Message]) -> HandlerResponse:
         """Return the answer to a request of this broker itself."""

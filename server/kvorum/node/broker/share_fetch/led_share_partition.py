@@ -21,7 +21,7 @@ from kvorum.node.broker.dead_letter_queue.share_group_dlq_manager import ShareGr
 from kvorum.node.broker.share_coordinator.persister import Persister
 from kvorum.node.broker.share_fetch.share_fetch import AcknowledgeResult
 from kvorum.node.broker.share_fetch.share_partition_metrics import SharePartitionMetrics
-from kvorum.node.coroutines import Lock, Task, Wait
+from kvorum.node.coroutines import Lock, Task, Wait, shield
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.runtime import Runtime, Timer
 from kvorum.storage.errors import StorageError
@@ -148,13 +148,16 @@ class LedSharePartition:
     def _decided(
         self, decide: Callable[[], StateWrite | None]
     ) -> Coroutine[Wait[Any], Any, AcknowledgeResult]:
+        """Decide something now; the coroutine returns what became of it."""
         try:
             write = decide()
         except RequestError as error:
             return _answered(AcknowledgeResult.of(error))
         finally:
             self.arm()
-        return _answered(AcknowledgeResult(ErrorCode.NONE)) if write is None else self._write(write)
+        if write is None:
+            return _answered(AcknowledgeResult(ErrorCode.NONE))
+        return shield(self._runtime, self._write(write))
 
     async def _initialize(self) -> None:
         """Read the state; a share partition whose state cannot be read is forgotten."""
