@@ -23,7 +23,7 @@ SHARE_MISTAKES: Final = (
     Mistake(
         "an acknowledgement is answered before it is written",
         promises.ACCEPTED_ONCE,
-        166,
+        59,
         edited(
             Edit(
                 within="LedSharePartition._decided",
@@ -43,7 +43,7 @@ SHARE_MISTAKES: Final = (
     Mistake(
         "a record is delivered as often as it is released",
         promises.DELIVERIES_COUNTED,
-        68,
+        118,
         edited(
             Edit(
                 within="InFlightState._state_within_limit",
@@ -55,7 +55,7 @@ SHARE_MISTAKES: Final = (
     Mistake(
         "a new leader counts deliveries from the beginning",
         promises.DELIVERIES_COUNTED,
-        166,
+        118,
         edited(
             Edit(
                 within="_put",
@@ -93,7 +93,7 @@ SHARE_MISTAKES: Final = (
     Mistake(
         "released records are not looked for",
         promises.ALL_SHARED,
-        68,
+        None,
         edited(
             Edit(
                 within="complete",
