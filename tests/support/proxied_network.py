@@ -159,7 +159,8 @@ class Network:
     ) -> None:
         """Connect a client to a node and carry what they say until one of them ends."""
         first, source = await _who_comes(reader)
-        there, back = self._way(source, node_id), self._way(node_id, source)
+        there = self._way(source, node_id)
+        back = self._way(node_id, source)
         await there.passed()
         server_reader, server_writer = await asyncio.open_connection(
             "127.0.0.1", self._targets[node_id]
