@@ -45,7 +45,7 @@ class MemoryPersister:
         self.refused: dict[tuple[bytes, int], ErrorCode] = {}
         self.delivery_complete_count = 0
         self.held: Promise[None] | None = None
-        """A promise before which no state is initialized."""
+        """A promise before which no state is initialized or deleted."""
 
     async def initialize_state(
         self, request: InitializeShareGroupStateRequest
@@ -78,6 +78,8 @@ class MemoryPersister:
         self, request: DeleteShareGroupStateRequest
     ) -> DeleteShareGroupStateResponse:
         """Forget start offsets."""
+        if self.held is not None:
+            await self.held.result()
         results: list[DeleteShareGroupStateResponse.DeleteStateResult] = []
         for topic in request.topics:
             partitions: list[DeleteShareGroupStateResponse.PartitionResult] = []

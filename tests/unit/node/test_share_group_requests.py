@@ -258,8 +258,11 @@ async def test_offsets_are_altered_though_the_client_is_gone(node: Asked) -> Non
 
 async def test_offsets_are_deleted_though_the_client_is_gone(node: Asked) -> None:
     await node.join_and_share()
+    held: Promise[None] = Promise(node.runtime)
+    node.persister.held = held
     node.answer_nobody(deleted("orders"))
-    await node.until(lambda: set(node.initialized()) == {PAYMENTS})
+    held.settle(None)
+    await node.until(lambda: {topic_id for _, topic_id, _ in node.persister.offsets} == {PAYMENTS})
 
 
 async def test_a_group_is_deleted_though_the_client_is_gone(node: Asked) -> None:
