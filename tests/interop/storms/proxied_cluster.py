@@ -25,7 +25,7 @@ class ProxiedCluster:
 
     @property
     def servers(self) -> str:
-        """The addresses at which these clients begin; those that they are told are so as well."""
+        """The proxies' addresses, at which these clients begin; brokers advertise the same ones."""
         return ",".join(f"127.0.0.1:{port}" for port in self.network.ports.values())
 
 

@@ -140,7 +140,7 @@ class ShareStory:
             return sum(map(len, self.words.values()))
 
     def has_read(self, partition: int, count: int) -> bool:
-        """Return whether somebody had each of the first records of a partition."""
+        """Return whether each of the first records of a partition was delivered to a member."""
         with self.lock:
             return all((partition, offset) in self.got for offset in range(count))
 

@@ -21,7 +21,7 @@ FLAWS_SHOWN_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StormRun:
-    """A storm that somebody has asked for; `arguments` are all that were given."""
+    """A storm that a command line asks for; `arguments` are all of its options."""
 
     arguments: argparse.Namespace
     folder: Path

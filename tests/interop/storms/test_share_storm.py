@@ -1,4 +1,4 @@
-"""A share group gives out each record until it is done with, whoever is struck and killed."""
+"""A share group gives out each record until it is done with, in a storm of kills and cuts."""
 
 from pathlib import Path
 from random import Random
