@@ -136,7 +136,8 @@ class Comparison:
         ours = self.driver.answer(line)
         if self.driver.has_reverted:
             ours, theirs = _without_committed(ours), _without_committed(theirs)
-        assert ours == theirs, "\n".join(self._steps[-STEPS_SHOWN:])
+        steps = "\n".join(self._steps[-STEPS_SHOWN:])
+        assert ours == theirs, f"{steps}\nours:   {ours}\ntheirs: {theirs}"
         self.kinds[_KIND.findall(line)[0]] += 1
         for kind, pattern in _SHOWN.items():
             self.kinds.update(f"{kind} {one}" for one in pattern.findall(ours))

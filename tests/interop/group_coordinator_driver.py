@@ -401,7 +401,8 @@ class Driver:
         for key, timer in sorted(self.timers.items()):
             if key not in tasks:
                 text += f" timer {key}@{timer.deadline_ms}{'+' if timer.is_retried else ''}"
-        return text + "".join(f" task {key.removeprefix(REGEX_KEY)}" for key in sorted(tasks))
+        text += "".join(f" task {key.removeprefix(REGEX_KEY)}" for key in sorted(tasks))
+        return f"{text} waiting {len(self._pending)}"
 
 
 def _fetch_text(group: OffsetFetchResponseGroup) -> str:

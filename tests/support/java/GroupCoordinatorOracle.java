@@ -524,8 +524,8 @@ public final class GroupCoordinatorOracle {
         } else if (!texts.isEmpty()) {
             registry.idempotentCreateSnapshot(log.size());
             pending.add(new Pending(result));
-        } else if (texts.isEmpty() && result.appendFuture() != null) {
-            // As the runtime does: it waits for what was written before.
+        } else if (result.appendFuture() != null && !result.appendFuture().isDone()) {
+            // As the runtime does: it waits for what was written before. Nobody waits for a future that is done.
             if (committed < log.size()) {
                 pending.add(new Pending(result));
             } else {
@@ -611,6 +611,6 @@ public final class GroupCoordinatorOracle {
             }
         });
         tasks.keySet().forEach(key -> text.append(" task ").append(key.substring(0, key.length() - "-regex".length())));
-        return text.toString();
+        return text.append(" waiting ").append(pending.size()).toString();
     }
 }
