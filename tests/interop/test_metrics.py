@@ -8,9 +8,14 @@ from typing import Final, NamedTuple
 
 import pytest
 from tests.interop.measured_share_group import (
+    BURIED_GROUP,
+    DEAD_LETTER_METERS,
     GROUP,
     LAST_SNAPSHOT,
+    LOST_GROUP,
+    RECORD_COUNT,
     SHARE_STATE_SETTINGS,
+    bury_records,
     share_records,
 )
 from tests.support.kafka.java import Java, ToolRunner
@@ -158,7 +163,7 @@ def topics_on(first: int, second: int) -> CreateTopicsRequest:
 
 
 class Lives(NamedTuple):
-    """The attributes of a node before a share group comes to it, and with the group."""
+    """The attributes of a node before share groups come to it, and with these groups."""
 
     before: list[Attribute]
     shared: list[Attribute]
@@ -193,6 +198,7 @@ def lives(java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPath
             before = attributes_of(process)
             with RawClient(node.broker) as member:
                 share_records(OWN_BROKER, member, TOPIC)
+                bury_records(OWN_BROKER, member, TOPIC)
                 shared = attributes_of(process)
             process.communicate(timeout=PATIENCE_S)
         finally:
@@ -208,7 +214,7 @@ def beans(lives: Lives) -> list[Attribute]:
 
 @pytest.fixture(scope="module")
 def shared_beans(lives: Lives) -> list[Attribute]:
-    """Every attribute of the real node with a share group."""
+    """Every attribute of the real node with share groups."""
     return lives.shared
 
 
@@ -252,6 +258,7 @@ def pages(beans: list[Attribute], tmp_path_factory: pytest.TempPathFactory) -> P
         )
         with RawClient(node.broker) as member:
             share_records(OWN_BROKER, member, TOPIC)
+            bury_records(OWN_BROKER, member, TOPIC)
             return Pages(before, scrape(address))
 
 
@@ -263,7 +270,7 @@ def page(pages: Pages) -> Page:
 
 @pytest.fixture(scope="module")
 def shared_page(pages: Pages) -> Page:
-    """The metrics of our node with a share group."""
+    """The metrics of our node with share groups."""
     return pages.shared
 
 
@@ -489,7 +496,7 @@ def test_there_was_something_to_count(page: Page, name: str, value: float) -> No
 
 
 SHARE_PARTITION = {"group": GROUP, **LONE_LOG}
-# Counts of the same fetches and acknowledgements of a share group on both sides.
+# Counts of the same fetches and acknowledgements of share groups on both sides.
 SHARED: list[tuple[str, dict[str, str]]] = [
     *(
         (f"kafka_server_BrokerTopicMetrics_{name}", labels)
@@ -504,6 +511,10 @@ SHARED: list[tuple[str, dict[str, str]]] = [
     *(
         ("kafka_server_ShareGroupMetrics_RecordAcknowledgements", {"ackType": kind})
         for kind in ("Accept", "Release", "Reject", "Renew")
+    ),
+    *(
+        (f"kafka_server_ShareGroupMetrics_{name}", {"group": one})
+        for name, one in DEAD_LETTER_METERS
     ),
     *(
         (f"kafka_server_SharePartitionMetrics_{name}", SHARE_PARTITION)
@@ -552,8 +563,12 @@ def test_the_same_share_group_is_measured_as_often(
 
 def test_there_was_something_to_share(shared_page: Page) -> None:
     counted = "kafka_server_ShareGroupMetrics_RecordAcknowledgements_total"
-    kinds = {"Accept": 2, "Release": 1, "Reject": 1, "Renew": 1}
+    kinds = {"Accept": 2, "Release": 1, "Reject": 1 + 2 * RECORD_COUNT, "Renew": 1}
     assert {kind: shared_page.value(counted, ackType=kind) for kind in kinds} == kinds
+    buried = "kafka_server_ShareGroupMetrics_DeadLetterQueueRecordCount_total"
+    assert shared_page.value(buried, group=BURIED_GROUP) == RECORD_COUNT
+    lost = "kafka_server_ShareGroupMetrics_DeadLetterQueueFailedProduceRequests_total"
+    assert shared_page.value(lost, group=LOST_GROUP) == 1
     pruned = "kafka_server_share_coordinator_metrics_last_pruned_offset"
     state = {"topic": "__share_group_state", "partition": "0"}
     assert shared_page.value(pruned, **state) == LAST_SNAPSHOT

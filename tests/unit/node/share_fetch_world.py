@@ -25,6 +25,7 @@ from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 from kvorum.metadata.features import SHARE_VERSION_FEATURE, FeaturesImage
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.batch_inspector import BatchInspector
+from kvorum.node.broker.dead_letter_queue.dead_letter_metrics import DeadLetterMetrics
 from kvorum.node.broker.purgatories import DelayedOperationPurgatory
 from kvorum.node.broker.share_fetch.share_fetch import AcknowledgeResult, ShareFetch
 from kvorum.node.broker.share_fetch.share_partition_manager import SharePartitionManager
@@ -158,6 +159,7 @@ class DeadLetters:
     )
     """First and last offset, deliveries, and the cause."""
     waiting: list[Promise[None]] = field(default_factory=list[Promise[None]])
+    metrics: dict[str, DeadLetterMetrics] = field(default_factory=dict[str, DeadLetterMetrics])
 
     async def enqueue(self, writer: DeadLetterWriter, _: Partition) -> None:
         self.asked.append(writer.letter[:4])

@@ -29,6 +29,7 @@ from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration, Partitions
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
+from kvorum.node.broker.dead_letter_queue.dead_letter_metrics import DeadLetterMetrics
 from kvorum.node.broker.dead_letter_queue.dead_letter_sender import DeadLetterSender
 from kvorum.node.broker.dead_letter_queue.share_group_dlq_manager import (
     ATTEMPTS_MAX,
@@ -234,6 +235,8 @@ def test_what_one_batch_cannot_take_comes_with_the_next() -> None:
     assert brokers.enqueued(0, 9) == [None]
     assert brokers.offsets == list(range(10))
     assert len(brokers.requests) > 2
+    counts = DeadLetterMetrics(written_record_count=10, produce_count=len(brokers.requests))
+    assert brokers.manager.metrics == {GROUP: counts}
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_ID])
@@ -245,6 +248,8 @@ def test_a_leader_that_is_there_later_is_waited_for(code: ErrorCode) -> None:
     brokers.run(ALL_TRIES_MS)
     assert ends == [None]
     assert [node_id for node_id, _ in brokers.requests] == [OTHER, ME]
+    counts = DeadLetterMetrics(written_record_count=1, produce_count=2)
+    assert brokers.manager.metrics == {GROUP: counts}
 
 
 def test_a_queue_without_a_leader_is_waited_for() -> None:
@@ -255,7 +260,14 @@ def test_a_queue_without_a_leader_is_waited_for() -> None:
     assert ends == [None]
 
 
-@pytest.mark.parametrize("answer", [lost, answers(ErrorCode.NOT_ENOUGH_REPLICAS)])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lost,
+        answers(ErrorCode.NOT_ENOUGH_REPLICAS),
+        answers(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND),
+    ],
+)
 def test_tries_have_an_end(answer: Answer) -> None:
     brokers = Brokers(image(configs(), OTHER), answer)
     ends = brokers.enqueued(0, 0)
@@ -263,6 +275,8 @@ def test_tries_have_an_end(answer: Answer) -> None:
     assert len(brokers.requests) == ATTEMPTS_MAX
     (error,) = ends
     assert isinstance(error, DeadLetterQueueError)
+    counts = DeadLetterMetrics(produce_count=ATTEMPTS_MAX, failed_produce_count=1)
+    assert brokers.manager.metrics == {GROUP: counts}
 
 
 def test_a_refusal_that_will_not_pass_is_final() -> None:
@@ -301,6 +315,7 @@ def test_a_queue_that_cannot_be_created_is_tried_again_if_that_may_help(
     (error,) = ends
     assert str(error) == code.default_message
     assert len(brokers.created) == tries
+    assert not brokers.manager.metrics, "nothing was sent"
 
 
 def test_after_its_end_nothing_is_sent_and_who_waits_is_refused() -> None:

@@ -17,6 +17,7 @@ from tests.unit.node.share_fetch_world import (
 
 from kvorum.broker.share_partition.acknowledgement import AcknowledgeType, ShareAcknowledgementBatch
 from kvorum.broker.share_partition.acquisition import ShareAcquireMode
+from kvorum.node.broker.dead_letter_queue.dead_letter_metrics import DeadLetterMetrics
 from kvorum.node.broker.purgatories import DelayedOperationPurgatory
 from kvorum.node.broker.share_fetch.share_group_metrics import ShareGroupMetrics
 from kvorum.node.metrics.sensors import Distribution
@@ -253,6 +254,19 @@ def test_a_group_has_values_until_its_last_share_partition_is_gone() -> None:
     assert metrics.groups.keys() == {GROUP}
     metrics.remove_partition(GROUP)
     assert not metrics.groups
+
+
+def test_dead_letters_are_counted_for_the_groups_that_have_had_some(world: ShareWorld) -> None:
+    names = (
+        "DeadLetterQueueRecordCount",
+        "DeadLetterQueueTotalProduceRequestsPerSec",
+        "DeadLetterQueueFailedProduceRequestsPerSec",
+    )
+    assert not any(readings(world, name) for name in names)
+    world.dead_letters.metrics[GROUP] = DeadLetterMetrics(
+        written_record_count=5, produce_count=3, failed_produce_count=1
+    )
+    assert [readings(world, name) for name in names] == [{(GROUP,): one} for one in (5, 3, 1)]
 
 
 def test_a_broker_without_members_has_the_counts_of_all_groups_alone(world: ShareWorld) -> None:

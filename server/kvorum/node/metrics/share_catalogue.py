@@ -51,6 +51,19 @@ GROUP_FETCHES: Final = MetricGroup(
     kind=Kind.HISTOGRAM,
     labels=("group",),
 )
+DEAD_LETTERS: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "ShareGroupMetrics",
+    {
+        "DeadLetterQueueRecordCount": "Records of a share group that have come to its queue",
+        "DeadLetterQueueTotalProduceRequestsPerSec": (
+            "Batches of such records that were sent to leaders of the queue"
+        ),
+        "DeadLetterQueueFailedProduceRequestsPerSec": "Those of them that were given up",
+    },
+    kind=Kind.METER,
+    labels=("group",),
+)
 PARTITIONS: Final = MetricGroup(
     SERVER_DOMAIN,
     "SharePartitionMetrics",
@@ -103,6 +116,7 @@ GROUPS: Final = (
     ACKNOWLEDGEMENTS,
     PARTITION_LOADS,
     GROUP_FETCHES,
+    DEAD_LETTERS,
     PARTITIONS,
     PARTITION_RATES,
     PARTITION_VALUES,

@@ -5,7 +5,7 @@ Before a broker has led such a record, or kept such a state, all counts are zero
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kvorum.node.broker.purgatories import DelayedOperationPurgatory
@@ -15,6 +15,7 @@ from kvorum.node.metrics import share_catalogue
 from kvorum.node.metrics.names import Reading
 
 if TYPE_CHECKING:
+    from kvorum.node.broker.dead_letter_queue.dead_letter_metrics import DeadLetterMetrics
     from kvorum.node.broker.share_coordinator.share_coordinator_service import (
         ShareCoordinatorService,
     )
@@ -39,7 +40,8 @@ def share_fetch_readings(
 ) -> Iterator[Reading]:
     """Yield the values of fetches and acknowledgements, of their groups, and of share partitions.
 
-    A group or a share partition has values for as long as this broker leads it for a member.
+    A group or a share partition has values for as long as this broker leads it for a member, and
+    dead letters of a group are counted from its first one on.
     """
     yield share_catalogue.EXPIRATIONS.reading("ExpiresPerSec", purgatory.expired_count)
     metrics = ShareGroupMetrics() if manager is None else manager.metrics
@@ -55,8 +57,22 @@ def share_fetch_readings(
         yield group.reading("RequestTopicPartitionsFetchRatio", percents, group_id)
         times = fetches.acquire_times_ms.distribution()
         yield group.reading("TopicPartitionsAcquireTimeMs", times, group_id)
-    for led in () if manager is None else manager.partitions:
+    if manager is None:
+        return
+    yield from _dead_letters(manager.dead_letter_queue.metrics)
+    for led in manager.partitions:
         yield from _share_partition(led)
+
+
+def _dead_letters(metrics: Mapping[str, DeadLetterMetrics]) -> Iterator[Reading]:
+    group = share_catalogue.DEAD_LETTERS
+    for group_id, counts in metrics.items():
+        for name, count in (
+            ("DeadLetterQueueRecordCount", counts.written_record_count),
+            ("DeadLetterQueueTotalProduceRequestsPerSec", counts.produce_count),
+            ("DeadLetterQueueFailedProduceRequestsPerSec", counts.failed_produce_count),
+        ):
+            yield group.reading(name, count, group_id)
 
 
 def _share_partition(led: LedSharePartition) -> Iterator[Reading]:

@@ -22,6 +22,7 @@ from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.known_error_code import known_error_code
 from kvorum.metadata.topics_image import TopicImage
+from kvorum.node.broker.dead_letter_queue.dead_letter_metrics import DeadLetterMetrics
 from kvorum.node.broker.dead_letter_queue.dead_letter_sender import DeadLetterSender
 from kvorum.node.broker.dead_letter_queue.original_records_reader import read_original_records
 from kvorum.node.broker.exponential_backoff import ExponentialBackoff
@@ -39,6 +40,7 @@ PASSING: Final = frozenset(
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.THROTTLING_QUOTA_EXCEEDED,
@@ -50,6 +52,10 @@ PASSING: Final = frozenset(
 """The codes upon which a batch is sent again: its topic or its leader may be there later."""
 CreateTopic = Callable[[str], Coroutine[Wait[Any], Any, None]]
 """Creates a dead-letter queue, and waits for it, but not for long; raises RequestError."""
+
+
+class _BatchRefusedError(RequestError):
+    """The leader of a queue has refused a batch, or could not be asked."""
 
 
 class ShareGroupDLQManager:
@@ -80,6 +86,8 @@ class ShareGroupDLQManager:
         self._threads = threads
         self._backoff = ExponentialBackoff(BACKOFF_MS, BACKOFF_MAX_MS, draw)
         self._runtime = runtime
+        self.metrics: dict[str, DeadLetterMetrics] = {}
+        """The counts of each group that has had dead letters; to be read only."""
 
     def close(self) -> None:
         """Write nothing any more; what waits is refused."""
@@ -123,6 +131,8 @@ class ShareGroupDLQManager:
                 failure_count += 1
                 is_last = failure_count == ATTEMPTS_MAX or self._sender.is_closed
                 if is_last or error.code not in PASSING:
+                    if isinstance(error, _BatchRefusedError):
+                        self._metrics_of(writer.group_id).failed_produce_count += 1
                     raise DeadLetterQueueError(str(error)) from error
             await sleep(self._runtime, self._backoff.pause_ms(failure_count))
 
@@ -149,11 +159,17 @@ class ShareGroupDLQManager:
             now_ms=self._runtime.wall_ms(),
             size_max=size_max,
         )
+        metrics = self._metrics_of(writer.group_id)
+        metrics.produce_count += 1
         result = await self._sender.send(leader.node_id, DeadLetterBatch(place, content, size_max))
         code = known_error_code(result.code)
         if code is not ErrorCode.NONE:
-            raise RequestError(code, result.message or code.default_message)
+            raise _BatchRefusedError(code, result.message or code.default_message)
+        metrics.written_record_count += content.last_offset - first_offset + 1
         return content
+
+    def _metrics_of(self, group_id: str) -> DeadLetterMetrics:
+        return self.metrics.setdefault(group_id, DeadLetterMetrics())
 
     async def _topic(self, group_id: str) -> TopicImage:
         """Return the topic of a group, which is created if it may be.

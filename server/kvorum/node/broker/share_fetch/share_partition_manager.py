@@ -67,7 +67,8 @@ class SharePartitionManager:
         """The configurations of share groups."""
         self._replicas = replicas
         self._persister = persister
-        self._dead_letter_queue = dead_letter_queue
+        self.dead_letter_queue = dead_letter_queue
+        """The way of records that die, whose metrics are to be read."""
         self._inspector = inspector
         self._purgatory = purgatory
         self._runtime = runtime
@@ -86,7 +87,7 @@ class SharePartitionManager:
     def close(self) -> None:
         """Give out no records any more."""
         self._forget_all()
-        self._dead_letter_queue.close()
+        self.dead_letter_queue.close()
 
     def on_image(self, image: MetadataImage) -> None:
         """Forget everything once the cluster has no share groups any more."""
@@ -271,7 +272,7 @@ class SharePartitionManager:
         if known is not None:
             self.forget(known)
         led = LedSharePartition(
-            key, replica, self, self._persister, self._dead_letter_queue, self._runtime
+            key, replica, self, self._persister, self.dead_letter_queue, self._runtime
         )
         self._partitions[key] = led
         self.metrics.add_partition(group_id)
