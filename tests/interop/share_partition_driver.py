@@ -76,7 +76,7 @@ class Driver:
                 self._written(int(parts[1]), int(parts[2]))
             case "copied":
                 dead_letter = self.dead_letters.pop(int(parts[1]))
-                write = self.partition.complete_dead_letter(dead_letter)
+                write = self.partition.complete_dead_letters([dead_letter])
                 self._write(NOT_ASKED, write)
             case unknown:
                 raise ValueError(unknown)

@@ -136,4 +136,39 @@ MUTANTS = (
         """,
         room="broker.share_partition",
     ),
+    safety_bug(
+        id="dead letters of the leader before",
+        cause="a new leader left the records alone that were on their way to the dead-letter queue",
+        breaks="a dead letter comes to its queue",
+        within="_put",
+        old="state is not RecordState.ARCHIVING",
+        new="True",
+        room="broker.share_partition",
+    ),
+    safety_bug(
+        id="dead letter sent once",
+        cause="a dead letter was given up that a leader could not take at the moment",
+        breaks="a dead letter comes to its queue",
+        within="ShareGroupDLQManager._written",
+        old="is_last or error.code not in PASSING",
+        new="True",
+    ),
+    safety_bug(
+        id="dead letter of another record",
+        cause="a dead letter had the key and the value of the record before",
+        breaks="a dead letter is a copy of its record",
+        within="OriginalRecords._collect_from",
+        old="self.records[record.offset] = OriginalRecord(record.key, record.value)",
+        new="self.records[record.offset + 1] = OriginalRecord(record.key, record.value)",
+    ),
+    liveness_bug(
+        id="dead letters one by one",
+        cause="each dead letter was archived by a write of its own, which others waited for",
+        breaks="dead letters are archived together",
+        within="LedSharePartition._archive_copied",
+        old="""
+            if self._is_archiving:
+                return
+        """,
+    ),
 )

@@ -33,6 +33,23 @@ def test_a_rejected_record_is_archived_once_it_is_in_the_queue(world: ShareWorld
     assert world.keeper.batches[1:] == [(0, 0, ARCHIVED, 1)]
 
 
+def test_records_that_come_there_during_a_write_are_archived_together(world: ShareWorld) -> None:
+    world.dead_letters.is_held = True
+    world.fetch()
+    for offset in (0, 1, 2):
+        world.acknowledging(offset, offset, kind=AcknowledgeType.REJECT)
+    before = len(world.keeper.written)
+    world.keeper.is_held = True
+    world.dead_letters.release()
+    world.run()
+    world.keeper.release()
+    world.run()
+    written = [
+        [one.first_offset for one in data.state_batches] for data in world.keeper.written[before:]
+    ]
+    assert written == [[0], [1, 2]]
+
+
 def test_a_record_that_was_delivered_too_often_goes_there(world: ShareWorld) -> None:
     while world.fetch().offsets:
         world.run(for_ms=LOCK_MS + 50)

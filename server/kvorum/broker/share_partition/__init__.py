@@ -9,7 +9,7 @@ network: its methods get the time, and return what is due outside. The duties of
    was read, or `move_log_start` if the offset is out of range, and release the fetch lock.
 3. Hand each `StateWrite` to the persister, and then its error to `complete_write`, whose refusal
    is the answer of the request that waits for the write.
-4. Copy each `DeadLetter` to the dead-letter queue, and then call `complete_dead_letter`.
+4. Copy each `DeadLetter` to the dead-letter queue, and then call `complete_dead_letters`.
 5. Call `expire_locks` at `next_deadline_ms`, which may change with every call.
 6. Try the waiting fetches again after each write, and when locks have expired.
 7. Call `mark_fenced` when another broker, or another state epoch, has taken over.

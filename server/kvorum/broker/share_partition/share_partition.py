@@ -256,23 +256,17 @@ class SharePartition:
         records.forget_completed()
         return CompletedWrite(refusal, (*dead_letters, *write.dead_letters))
 
-    def complete_dead_letter(self, dead_letter: DeadLetter) -> StateWrite:
+    def complete_dead_letters(self, dead_letters: Iterable[DeadLetter]) -> StateWrite:
         """Archive records that are in the dead-letter queue, or could not be; return the write."""
+        return StateWrite(self._data([self._archived(one) for one in dead_letters]))
+
+    def _archived(self, dead_letter: DeadLetter) -> StateChange:
         records = self._records
-        first_offset = dead_letter.first_offset
-        last_offset = dead_letter.last_offset
-        batch = dead_letter.batch
+        first_offset, last_offset, delivery_count, _, batch = dead_letter
         for run in batch.runs_between(first_offset, last_offset):
             run.state.archive()
         records.delivery_complete_count += records.count_from_start(first_offset, last_offset)
-        archived = StateChange(
-            batch,
-            first_offset,
-            last_offset,
-            RecordState.ARCHIVED,
-            dead_letter.delivery_count,
-        )
-        return StateWrite(self._data([archived]))
+        return StateChange(batch, first_offset, last_offset, RecordState.ARCHIVED, delivery_count)
 
     @property
     def _name(self) -> str:

@@ -39,7 +39,7 @@ class StateChange(NamedTuple):
 
 
 class DeadLetter(NamedTuple):
-    """Records to copy to the dead-letter queue, for `SharePartition.complete_dead_letter`.
+    """Records to copy to the dead-letter queue, for `SharePartition.complete_dead_letters`.
 
     `batch` is for the share partition alone.
     """

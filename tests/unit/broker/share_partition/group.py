@@ -118,5 +118,4 @@ class Group:
 
     def bury(self, dead_letters: tuple[DeadLetter, ...]) -> None:
         """Complete what is done with dead letters."""
-        for one in dead_letters:
-            self.complete(self.partition.complete_dead_letter(one))
+        self.complete(self.partition.complete_dead_letters(dead_letters))

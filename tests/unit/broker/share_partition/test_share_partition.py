@@ -168,7 +168,7 @@ def test_dead_letters_are_archived_once_they_are_copied(
     assert (dead_letter.first_offset, dead_letter.last_offset) == (0, 1)
     assert dead_letter.cause is cause
     assert group.partition.start_offset == 0
-    written = group.partition.complete_dead_letter(dead_letter)
+    written = group.partition.complete_dead_letters([dead_letter])
     assert [one.delivery_state for one in written.data.state_batches] == [ARCHIVED]
     group.complete(written)
     assert group.partition.start_offset == 2

@@ -102,6 +102,8 @@ class LedSharePartition:
         self._timer: Timer | None = None
         # Writes are kept in the order in which they are decided.
         self._write_order = Lock(runtime)
+        self._copied: list[DeadLetter] = []
+        self._is_archiving = False
         replica.watchers.add(self._on_replica_changed)
 
     @property
@@ -237,7 +239,21 @@ class LedSharePartition:
                     error=str(error),
                 )
             )
-        await self._write(self.state.complete_dead_letter(dead_letter))
+        self._copied.append(dead_letter)
+        await self._archive_copied()
+
+    async def _archive_copied(self) -> None:
+        """Archive dead letters, and those together that were copied during the write before."""
+        if self._is_archiving:
+            return
+        self._is_archiving = True
+        try:
+            while self._copied:
+                write = self.state.complete_dead_letters(self._copied)
+                self._copied = []
+                await self._write(write)
+        finally:
+            self._is_archiving = False
 
     def _begin_write(self, write: StateWrite) -> None:
         """Write in the background."""
