@@ -108,12 +108,61 @@ SHARE_MISTAKES: Final = (
     Mistake(
         "an acknowledgement ends with its client's connection",
         promises.ALL_SHARED,
-        309,
+        166,
         edited(
             Edit(
                 within="LedSharePartition._decided",
                 old="shield(self._runtime, self._write(write))",
                 new="self._write(write)",
+            )
+        ),
+    ),
+    Mistake(
+        "a leader forgets the dead letters of the one before",
+        promises.ALL_SHARED,
+        103,
+        edited(
+            Edit(
+                within="_put",
+                old="state is not RecordState.ARCHIVING",
+                new="True",
+                room="broker.share_partition",
+            )
+        ),
+    ),
+    Mistake(
+        "a record that a member has accepted becomes a dead letter",
+        promises.LETTERS_FOR_A_REASON,
+        23,
+        edited(
+            Edit(
+                within="Acknowledgement._move",
+                old="kind is AcknowledgeType.REJECT",
+                new="kind is AcknowledgeType.ACCEPT",
+            )
+        ),
+    ),
+    Mistake(
+        "a dead letter has a copy of the record before",
+        promises.LETTERS_ARE_WHOLE,
+        84,
+        edited(
+            Edit(
+                within="OriginalRecords._collect_from",
+                old="self.records[record.offset] = OriginalRecord(record.key, record.value)",
+                new="self.records[record.offset + 1] = OriginalRecord(record.key, record.value)",
+            )
+        ),
+    ),
+    Mistake(
+        "a dead letter is sent once",
+        promises.ALL_HAVE_LETTERS,
+        118,
+        edited(
+            Edit(
+                within="ShareGroupDLQManager._written",
+                old="is_last or error.code not in PASSING",
+                new="True",
             )
         ),
     ),

@@ -46,6 +46,7 @@ from kvorum.wire.primitives import Message
 
 MOVE_TRANSACTIONS_MS: Final = 900
 MOVE_SHARES_MS: Final = 1_500
+MOVE_DEAD_LETTERS_MS: Final = 1_500
 MOVE_GROUPS_MS: Final = 350
 MOVE_GROUPS_OF_SHARES_MS: Final = 1_500
 """The same with a share group: its members get records once two coordinators agree."""
@@ -123,12 +124,15 @@ class Cluster:
 
     def _begin_operators(self) -> None:
         every = self._around.every
-        has_shares = self.settings.groups.share is not None
+        share = self.settings.groups.share
+        has_shares = share is not None
         every(MOVE_GROUPS_OF_SHARES_MS if has_shares else MOVE_GROUPS_MS, self._faults.move_groups)
         if self.settings.transactions is not None:
             every(MOVE_TRANSACTIONS_MS, self._faults.move_transactions)
         if has_shares:
             every(MOVE_SHARES_MS, self._faults.move_shares)
+        if share is not None and share.dead_letter_queue is not None:
+            every(MOVE_DEAD_LETTERS_MS, self._faults.move_dead_letters)
         if self.settings.is_stormy:
             every(MOVE_IN_STORM_MS, self._faults.move_replica)
         if self.settings.deletes_records:

@@ -21,6 +21,7 @@ from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.settings import (
+    DEAD_LETTERS_ID,
     FAULTS_FROM_MS,
     OFFSETS_ID,
     OFFSETS_REPLICAS,
@@ -30,7 +31,7 @@ from kvorum.simulation.partitions.settings import (
     TOPIC_ID,
     TRANSACTIONS_ID,
 )
-from kvorum.simulation.partitions.share_group_settings import STATE_REPLICAS
+from kvorum.simulation.partitions.share_group_settings import DEAD_LETTER_QUEUE, STATE_REPLICAS
 from kvorum.simulation.partitions.unclean_ends import Budget
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.storage.topic_partition import TopicPartition
@@ -279,6 +280,12 @@ class Faults:
         """Request other replicas of a partition that coordinates share partitions."""
         if FAULTS_FROM_MS < self._around.now_ms < QUIET_FROM_MS:
             self._reassign_one(SHARE_GROUP_STATE_TOPIC, SHARE_STATE_ID, STATE_REPLICAS)
+
+    def move_dead_letters(self) -> None:
+        """Request other replicas of a partition of the dead-letter queue."""
+        if FAULTS_FROM_MS < self._around.now_ms < QUIET_FROM_MS:
+            replica_count = self._around.settings.replicas
+            self._reassign_one(DEAD_LETTER_QUEUE, DEAD_LETTERS_ID, replica_count)
 
     def _reassign_one(self, topic_name: str, topic_id: bytes, replica_count: int) -> None:
         """Request other replicas of a partition, or cancel the reassignment under way.

@@ -22,6 +22,7 @@ from kvorum.metadata.topic_names import (
 )
 from kvorum.simulation.partitions.controller_tasks import PeriodicTask
 from kvorum.simulation.partitions.settings import (
+    DEAD_LETTERS_ID,
     OFFSETS_ID,
     OFFSETS_REPLICAS,
     ROOTS,
@@ -32,7 +33,11 @@ from kvorum.simulation.partitions.settings import (
     ClusterSettings,
     directory_id,
 )
-from kvorum.simulation.partitions.share_group_settings import SHARE_GROUP, STATE_REPLICAS
+from kvorum.simulation.partitions.share_group_settings import (
+    DEAD_LETTER_QUEUE,
+    SHARE_GROUP,
+    STATE_REPLICAS,
+)
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
@@ -80,6 +85,19 @@ def first_records(
             *_topic_records(name, SHARE_STATE_ID, settings.topic_configs(name)),
             *_partition_records(
                 SHARE_STATE_ID, share.state_partitions, STATE_REPLICAS, broker_ids, random
+            ),
+        )
+    queue = None if share is None else share.dead_letter_queue
+    if queue is not None:
+        name = DEAD_LETTER_QUEUE
+        topics += (
+            *_topic_records(name, DEAD_LETTERS_ID, settings.topic_configs(name)),
+            *_partition_records(
+                DEAD_LETTERS_ID,
+                queue.partitions,
+                settings.replicas,
+                broker_ids,
+                random,
             ),
         )
 

@@ -74,6 +74,10 @@ DONE_FOR_A_REASON: Final = Property(
 START_AFTER_DONE: Final = Property(
     "P81", "a share partition starts after no record that is not done with"
 )
+LETTERS_FOR_A_REASON: Final = Property(
+    "P82", "a dead letter is of a record that was rejected, or delivered often enough"
+)
+LETTERS_ARE_WHOLE: Final = Property("P83", "a dead letter has the key and the value of its record")
 
 WRITES_END: Final = Property("L10", "in peace every write is acknowledged")
 ALL_IN_SYNC_AGAIN: Final = Property("L11", "in peace everybody is in sync again")
@@ -91,6 +95,9 @@ TRANSACTIONS_REST: Final = Property("L22", "in peace every transactional id come
 ONE_TRANSACTION_STATE: Final = Property("L23", "in peace all have one state of a transactional id")
 TARGETS_REACHED: Final = Property("L24", "in peace a consumer group is stable, each at its target")
 ALL_SHARED: Final = Property("L25", "in peace a share group is done with every record")
+ALL_HAVE_LETTERS: Final = Property(
+    "L26", "in peace every record that no member accepted is in the dead-letter queue"
+)
 
 SAFETY: Final = (
     *(EPOCH_RISES, LEADER_IN_ISR, ISR_OF_REPLICAS, NEW_LEADER_EPOCH, LEADER_COMPLETE),
@@ -103,12 +110,13 @@ SAFETY: Final = (
     *(SESSION_ANSWERED, HISTORY_IS_SOUND, SESSIONS_END, LOGINS_BY_PASSWORD, PERMITTED),
     *(ONE_OWNER_AT_A_TIME, MEMBER_EPOCH_RISES, FENCED_ARE_REFUSED),
     *(ONE_MEMBER, ACCEPTED_ONCE, DELIVERIES_COUNTED, DONE_FOR_A_REASON, START_AFTER_DONE),
+    *(LETTERS_FOR_A_REASON, LETTERS_ARE_WHOLE),
 )
 LIVENESS: Final = (
     *(WRITES_END, ALL_IN_SYNC_AGAIN, ALL_READABLE, ALL_COMMITTED, ALL_THE_SAME, COMMITS_END),
     *(MEMBERS_SETTLE, TRANSACTIONS_END, COMPACTED, ONE_COORDINATOR, IDLE_STAY_IN_SYNC),
     *(DELETED_ARE_GONE, TRANSACTIONS_REST, ONE_TRANSACTION_STATE),
-    *(TARGETS_REACHED, ALL_SHARED),
+    *(TARGETS_REACHED, ALL_SHARED, ALL_HAVE_LETTERS),
 )
 ALL: Final = (*SAFETY, *LIVENESS)
 

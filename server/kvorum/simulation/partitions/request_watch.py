@@ -164,18 +164,19 @@ class RequestWatch:
 
     def _on_produce(self, request: ProduceRequest, version: int) -> Check:
         (topic,) = request.topic_data
-        (data,) = topic.partition_data
         topic_id = topic.topic_id if version >= FIRST_VERSION_WITH_TOPIC_IDS else TOPIC_ID
-        partition = self._replicas.partition(topic_id, data.index)
-        before_end = 0 if partition is None else partition.log.stored_end_offset
+        before_ends: dict[int, int] = {}
+        for data in topic.partition_data:
+            partition = self._replicas.partition(topic_id, data.index)
+            before_ends[data.index] = 0 if partition is None else partition.log.stored_end_offset
 
         def check(answer: Message) -> None:
             assert isinstance(answer, ProduceResponse)
-            (answered,) = answer.responses[0].partition_responses
-            if answered.base_offset >= 0:
-                is_written = answered.base_offset >= before_end
-                name = "written batches" if is_written else "duplicates answered"
-                self._around.ledger.counts[name] += 1
+            for answered in answer.responses[0].partition_responses:
+                if answered.base_offset >= 0:
+                    is_written = answered.base_offset >= before_ends[answered.index]
+                    name = "written batches" if is_written else "duplicates answered"
+                    self._around.ledger.counts[name] += 1
 
         return check
 

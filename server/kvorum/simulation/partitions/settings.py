@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from kvorum.broker.dead_letter_queue.dead_letter_topic import GROUP_ENABLE
 from kvorum.groups.classic_group.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from kvorum.groups.settings import (
     ConsumerGroupSettings,
@@ -19,6 +20,7 @@ from kvorum.node.config import GroupSettings, OffsetsTopicSettings
 from kvorum.simulation.network import HEALTHY, Conditions
 from kvorum.simulation.partitions.consumer_group_settings import ClusterConsumerGroupSettings
 from kvorum.simulation.partitions.share_group_settings import (
+    DEAD_LETTER_QUEUE,
     STATE_MIN_INSYNC,
     ClusterShareGroupSettings,
 )
@@ -34,6 +36,8 @@ TRANSACTIONS_ID: Final = bytes([3] * 16)
 """The id of ``__transaction_state``, whose partitions have as many replicas."""
 SHARE_STATE_ID: Final = bytes([4] * 16)
 """The id of ``__share_group_state``."""
+DEAD_LETTERS_ID: Final = bytes([5] * 16)
+"""The id of the topic of dead letters."""
 CLUSTER_ID: Final = "abcdefghijklmnopqrstuv"
 FIRST_CLIENT_ID: Final = -1_000
 """The place of the first client in the network; others follow downwards, below all operators."""
@@ -356,6 +360,8 @@ class ClusterSettings:
             return configs | {
                 "min.insync.replicas": str(max(self.min_insync_replicas, STATE_MIN_INSYNC))
             }
+        if name == DEAD_LETTER_QUEUE:
+            return configs | {GROUP_ENABLE: "true"}
         if name != TOPIC:
             return configs
         if self.is_unclean_enabled:

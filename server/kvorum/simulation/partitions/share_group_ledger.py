@@ -9,7 +9,7 @@ written before is known to leaders of the same epoch or a later one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final
@@ -23,6 +23,8 @@ from kvorum.simulation.properties.catalogue import Checks, Property, PropertyVio
 from kvorum.wire.messages.write_share_group_state import WriteShareGroupStateRequest
 
 _COMPLETES: Final = frozenset({AcknowledgeType.GAP, AcknowledgeType.ACCEPT, AcknowledgeType.REJECT})
+_NEVER_DEAD: Final = frozenset({AcknowledgeType.GAP, AcknowledgeType.ACCEPT})
+_DEAD: Final = frozenset({RecordState.ARCHIVING, RecordState.ARCHIVED})
 _ROUNDING_MS: Final = 2
 """Clocks of the day have whole milliseconds."""
 
@@ -55,6 +57,7 @@ class _Claim:
     member_id: str
     moment: int
     asked_ms: float
+    answered_ms: float
     delivery_count: int
     is_let_go: bool = False
 
@@ -77,6 +80,8 @@ class _Record:
     """The greatest delivery count in an answer to a member."""
     completed_by: set[str] = field(default_factory=set[str])
     """The members that have said that it need not be delivered again, heard or not."""
+    words: set[AcknowledgeType] = field(default_factory=set[AcknowledgeType])
+    """All that members have said of it, heard or not."""
     is_exhausted: bool = False
     """Whether a leader has said that it was delivered as often as may be."""
     accepted: _Written | None = None
@@ -125,6 +130,7 @@ class ShareGroupLedger:
         if kind is AcknowledgeType.RENEW:
             return
         record = self._records[partition][offset]
+        record.words.add(kind)
         if kind in _COMPLETES:
             record.completed_by.add(member_id)
         for claims in record.claims.values():
@@ -152,14 +158,26 @@ class ShareGroupLedger:
         claims = record.claims.setdefault(term, [])
         is_released = self._let_go.get(asked.member_id, 0) > asked.moment
         if not is_released:
-            self._check_one(claims, now_ms, message)
-        claim = _Claim(asked.member_id, self._next(), asked.at_ms, count, is_let_go=is_released)
+            self._check_one(claims, asked, count, now_ms, message)
+        claim = _Claim(
+            asked.member_id, self._next(), asked.at_ms, now_ms, count, is_let_go=is_released
+        )
         claims.append(claim)
         record.deliveries = max(record.deliveries, count)
 
-    def _check_one(self, claims: Iterable[_Claim], now_ms: float, message: str) -> None:
+    def _check_one(
+        self, claims: Iterable[_Claim], asked: Asked, count: int, now_ms: float, message: str
+    ) -> None:
+        """Check that the lock of each other claim is over, or that this one's was before it.
+
+        An answer that waits for a write may come after that to a later delivery.
+        """
+        shortest_ms = self._settings.lock_ms - _ROUNDING_MS
         for claim in claims:
-            is_over = now_ms >= claim.asked_ms + self._settings.lock_ms - _ROUNDING_MS
+            if claim.delivery_count > count:
+                is_over = claim.answered_ms >= asked.at_ms + shortest_ms
+            else:
+                is_over = now_ms >= claim.asked_ms + shortest_ms
             if not claim.is_let_go and not is_over:
                 raise PropertyViolatedError(promises.ONE_MEMBER, message)
         self._checks.held(promises.ONE_MEMBER)
@@ -194,22 +212,31 @@ class ShareGroupLedger:
         # A word for what lies before the start offset is heard, and changes nothing.
         if self._is_done(partition, offset, but_for=asked.member_id):
             return
-        is_own = before[-1].member_id == asked.member_id
+        last = max(before, key=lambda one: one.delivery_count)
+        is_own = last.member_id == asked.member_id
         self._checks.demand(promises.ONE_MEMBER, message, holds=is_own)
-        written = _Written(self._next(), term.leader_epoch, before[-1].delivery_count)
+        written = _Written(self._next(), term.leader_epoch, last.delivery_count)
         if kind is AcknowledgeType.ACCEPT:
             record.accepted = record.accepted or written
         elif kind is AcknowledgeType.RELEASE:
             record.released = written
 
-    # --- what leaders write ---
+    # --- what coordinators are asked to keep ---
+
+    def on_initialize(self, partition: int) -> None:
+        """Note that the state of a share partition may begin again: what was written is excused.
+
+        As in Kafka, the request may have been repeated, and come when the state is in use.
+        """
+        for record in self._records[partition].values():
+            record.accepted = record.released = None
 
     def on_write(self, partition: int, write: WriteShareGroupStateRequest.PartitionData) -> None:
         """Check the state of a share partition that its leader wants kept."""
         for batch in write.state_batches:
             is_done = batch.delivery_state in {RecordState.ACKNOWLEDGED, RecordState.ARCHIVED}
             is_last = batch.delivery_count >= self._settings.delivery_count_limit
-            is_exhausted = is_last and batch.delivery_state == RecordState.ARCHIVED
+            is_exhausted = is_last and batch.delivery_state in _DEAD
             for offset in range(batch.first_offset, batch.last_offset + 1):
                 self._records[partition][offset].is_exhausted |= is_exhausted
                 if is_done and offset >= write.start_offset:
@@ -239,6 +266,21 @@ class ShareGroupLedger:
             self._checks.demand(promises.ALL_SHARED, found, holds=is_done)
             self._demand_done(promises.START_AFTER_DONE, partition, offset, message)
 
+    def check_letter(self, partition: int, offset: int, message: str) -> None:
+        """Check that there is a reason for the dead letter of a record."""
+        record = self._records[partition][offset]
+        is_rejected = AcknowledgeType.REJECT in record.words
+        is_dead = is_rejected or self._is_exhausted(record)
+        message = f"{partition}-{offset}: {record}; {message}"
+        self._checks.demand(promises.LETTERS_FOR_A_REASON, message, holds=is_dead)
+
+    def dead_offsets(self, partition: int) -> Iterator[int]:
+        """Yield the records that members have had, and that none has accepted or called a gap."""
+        deleted_to = self._ledger.deleted_to(partition)
+        for offset, record in self._records[partition].items():
+            if offset >= deleted_to and record.deliveries and not record.words & _NEVER_DEAD:
+                yield offset
+
     def _demand_done(self, promise: Property, partition: int, offset: int, message: str) -> None:
         """Demand a reason why a record is not delivered any more."""
         message = f"{offset}: {self._records[partition][offset]}; {message}"
@@ -249,10 +291,14 @@ class ShareGroupLedger:
         record = self._records[partition][offset]
         return (
             bool(record.completed_by - {but_for})
-            or record.is_exhausted
-            or record.deliveries >= self._settings.delivery_count_limit
+            or self._is_exhausted(record)
             or offset < self._ledger.deleted_to(partition)
         )
+
+    def _is_exhausted(self, record: _Record) -> bool:
+        """Return whether a record was delivered as often as may be."""
+        is_last = record.deliveries >= self._settings.delivery_count_limit
+        return record.is_exhausted or is_last
 
 
 def _is_known(written: _Written, asked: Asked, term: Term) -> bool:

@@ -12,6 +12,7 @@ from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.committed_batches import Aborted, judged_batches
+from kvorum.simulation.partitions.dead_letters import DeadLetters
 from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.settings import PEACE_FROM_MS, SHARE_STATE_ID, TOPIC_ID
 from kvorum.simulation.partitions.share_group_ledger import ShareGroupLedger
@@ -66,11 +67,17 @@ class ShareGroupMembers:
         """Check that the group is done with what is committed, where coordinators could be."""
         if set(self._state_places()) & set(waiting):
             return
+        queue = self._settings.dead_letter_queue
+        letters = None
+        if queue is not None:
+            letters = DeadLetters(self._around, self._ledger, queue, brokers, waiting)
         for index in range(self._around.settings.partitions):
             if self._ledger.assigned_ms(index) > ASSIGNED_UNTIL_MS:
                 self._around.ledger.counts["sharers: assigned too late"] += 1
             elif index not in waiting:
                 self._check_partition(index, brokers)
+                if letters is not None:
+                    letters.check(index)
 
     def _check_partition(self, index: int, brokers: Mapping[int, Broker]) -> None:
         key = SharePartitionKey(SHARE_GROUP, TOPIC_ID, index)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
 
 from kvorum.broker.fetch_isolation import IsolationLevel
 from kvorum.broker.share_group_config import ShareFetchSettings
@@ -16,6 +16,10 @@ from kvorum.wire.records import Compression
 
 SHARE_GROUP: Final = "sharers"
 """The id of the group."""
+DEAD_LETTER_QUEUE: Final = "dlq.sharers"
+"""The topic of its dead letters (KIP-1191), in a part of the worlds with the group."""
+HAS_DEAD_LETTER_QUEUE: Final = 0.5
+"""That part."""
 _SESSIONS_MS: Final = (1_000, 2_000)
 _DELIVERY_COUNT_LIMITS: Final = (2, 2, 3, 5)
 _LOCKS_MS: Final = (200, 400, 800)
@@ -25,6 +29,7 @@ _PRUNE_INTERVALS_MS: Final = (150, 600)
 _COLD_SNAPSHOTS_MS: Final = (250, 300_000)
 _LINGERS_MS: Final = (ADAPTIVE, 5)
 _STRIKES_MS: Final = (300, 900, 2_000)
+_IS_RECORD_COPIED: Final = 0.7
 _HEARTBEAT_MS: Final = 40
 _INITIALIZE_RETRY_MS: Final = 300
 _WRITE_TIMEOUT_MS: Final = 200
@@ -34,6 +39,26 @@ STATE_REPLICAS: Final = 3
 """The replicas of partitions of ``__share_group_state``, as by default."""
 STATE_MIN_INSYNC: Final = 2
 """The least of them in sync, as by default."""
+
+
+class ClusterDeadLetterQueueSettings(NamedTuple):
+    """The dead-letter queue of the group."""
+
+    partitions: int
+    is_record_copied: bool
+
+    @classmethod
+    def draw(cls, random: Random) -> ClusterDeadLetterQueueSettings:
+        """Draw the settings of a queue."""
+        return cls(random.choice((1, 2)), random.random() < _IS_RECORD_COPIED)
+
+    @property
+    def of_group(self) -> dict[str, str]:
+        """The configuration of the group that has the queue."""
+        return {
+            "errors.deadletterqueue.topic.name": DEAD_LETTER_QUEUE,
+            "errors.deadletterqueue.copy.record.enable": str(self.is_record_copied).lower(),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +83,19 @@ class ClusterShareGroupSettings:
     append_linger_ms: int
     strike_ms: int
     """The mean time from one fault to the next: a write to a coordinator takes a while."""
+    dead_letter_queue: ClusterDeadLetterQueueSettings | None = None
+    """The dead-letter queue; None without one."""
 
     @classmethod
     def draw(cls, random: Random) -> ClusterShareGroupSettings:
         """Draw the settings of the group of a cluster."""
+        drawn = cls._draw_without_queue(random)
+        if random.random() >= HAS_DEAD_LETTER_QUEUE:
+            return drawn
+        return replace(drawn, dead_letter_queue=ClusterDeadLetterQueueSettings.draw(random))
+
+    @classmethod
+    def _draw_without_queue(cls, random: Random) -> ClusterShareGroupSettings:
         return cls(
             members=random.randint(2, 4),
             state_partitions=random.choice((1, 2)),
@@ -128,4 +162,5 @@ class ClusterShareGroupSettings:
         return {
             "share.auto.offset.reset": "earliest",
             "share.isolation.level": self.isolation.name.lower(),
+            **({} if self.dead_letter_queue is None else self.dead_letter_queue.of_group),
         }

@@ -53,6 +53,16 @@ _WORDS: Final = (
     *(AcknowledgeType.RELEASE,) * 4,
     AcknowledgeType.REJECT,
 )
+_WORDS_WITH_QUEUE: Final = (
+    AcknowledgeType.ACCEPT,
+    *(AcknowledgeType.RELEASE,) * 3,
+    *(AcknowledgeType.REJECT,) * 4,
+)
+"""The same where what is rejected comes to a dead-letter queue."""
+REJECTS_IN_PEACE: Final = 0.25
+"""The share of records that a member then rejects in peace, too."""
+REJECTS_UNTIL_MS: Final = 9_000
+"""The end of that: every dead letter is written by the end of the world."""
 _MAX_RECORDS: Final = (1, 5, 500)
 _BATCH_SIZES: Final = (2, 500)
 _ALL: Final = ShareFetchLimits(500, 500, ShareAcquireMode.BATCH_OPTIMIZED.value, 100_000)
@@ -79,6 +89,8 @@ class ShareMember(GroupClient):
         self._random = random
         self._shares = ledger
         versions = map(self.version_of, (ShareFetchRequest, ShareAcknowledgeRequest))
+        share = around.settings.groups.share
+        self._has_queue = share is not None and share.dead_letter_queue is not None
         self._can_renew = min(versions) >= FIRST_VERSION_WITH_RENEWAL
         self._asleep_until_ms = 0.0
         self._heartbeat_at_ms = 0.0
@@ -99,6 +111,7 @@ class ShareMember(GroupClient):
     def _join_anew(self) -> None:
         self._epoch = JOIN_EPOCH
         self._assigned: frozenset[int] = frozenset()
+        self._must_say_all = True
 
     def describe(self) -> str:
         """Return where it stands, in words."""
@@ -167,8 +180,10 @@ class ShareMember(GroupClient):
     def _heartbeat(self, coordinator: int) -> None:
         self._heartbeat_at_ms = self.around.now_ms + HEARTBEAT_MS
         request = ShareGroupHeartbeatRequest(self.group_id, self.member_id, self._epoch)
-        if self._epoch == JOIN_EPOCH:
+        if self._must_say_all:
             request.subscribed_topic_names = [TOPIC]
+        # As with Kafka's client: an assignment whose answer is lost comes to a full request alone.
+        self._must_say_all = True
 
         def on_answer(answer: Message | None) -> None:
             if not isinstance(answer, ShareGroupHeartbeatResponse):
@@ -178,6 +193,7 @@ class ShareMember(GroupClient):
                 self._join_anew()
             if answer.error_code != ErrorCode.NONE:
                 return
+            self._must_say_all = False
             self._epoch = answer.member_epoch
             if answer.assignment is not None:
                 self._assigned = frozenset(
@@ -219,7 +235,7 @@ class ShareMember(GroupClient):
             self._ask(connection, request, is_last=is_last)
 
     def _draw_words(self, connection: ShareConnection) -> Mapping[HeldRecord, AcknowledgeType]:
-        """Return what the member says of records that it has; in peace, it accepts them all."""
+        """Return what the member says of records that it has; in peace, it is done with them."""
         random = self._random
         said: dict[HeldRecord, AcknowledgeType] = {}
         renews = self._can_renew and self._is_restless and random.random() < RENEWS
@@ -230,11 +246,17 @@ class ShareMember(GroupClient):
                 said[record] = AcknowledgeType.RENEW
             elif not is_there:
                 said[record] = AcknowledgeType.GAP
+            elif self._is_restless:
+                said[record] = random.choice(_WORDS_WITH_QUEUE if self._has_queue else _WORDS)
             else:
-                said[record] = (
-                    random.choice(_WORDS) if self._is_restless else AcknowledgeType.ACCEPT
-                )
+                said[record] = self._draw_last_word()
         return said
+
+    def _draw_last_word(self) -> AcknowledgeType:
+        may_reject = self._has_queue and self.around.now_ms < REJECTS_UNTIL_MS
+        if may_reject and self._random.random() < REJECTS_IN_PEACE:
+            return AcknowledgeType.REJECT
+        return AcknowledgeType.ACCEPT
 
     def _ask(
         self,

@@ -17,6 +17,7 @@ from kvorum.simulation.partitions.settings import TOPIC_ID
 from kvorum.simulation.partitions.share_group_ledger import Asked, ShareGroupLedger, Term
 from kvorum.simulation.properties.catalogue import Checks
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.initialize_share_group_state import InitializeShareGroupStateRequest
 from kvorum.wire.messages.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from kvorum.wire.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 from kvorum.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
@@ -103,6 +104,10 @@ class ShareWatch:
                 return self._on_member(request)
             case ShareGroupHeartbeatRequest():
                 return partial(self._demand_known, _KNOWN_OF_GROUPS)
+            case InitializeShareGroupStateRequest():
+                for begun in request.topics:
+                    for partition in begun.partitions:
+                        self._ledger.on_initialize(partition.partition)
             case WriteShareGroupStateRequest():
                 for topic in request.topics:
                     for write in topic.partitions:
