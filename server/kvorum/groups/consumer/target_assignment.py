@@ -111,7 +111,7 @@ def compute_target_assignment(
         previous_target=lambda member: previous_targets[member.member_id],
         is_homogeneous=is_homogeneous,
     )
-    targets = assigned_targets(ASSIGNORS[assignor_name], spec, group_epoch)
+    targets = assigned_targets(ASSIGNORS[assignor_name], spec)
     records = tuple(
         target_assignment_record(group_id, member_id, target)
         for member_id, target in changed_targets(spec, previous_targets, targets)

@@ -52,17 +52,15 @@ def group_spec(
     return GroupSpec(subscriptions, is_homogeneous, counts, assignable)
 
 
-def assigned_targets(
-    assignor: PartitionAssignor, group: GroupSpec, group_epoch: int
-) -> dict[str, Assignment]:
-    """Return the new target of each member; raises UNKNOWN_SERVER_ERROR if the assignor fails."""
+def assigned_targets(assignor: PartitionAssignor, group: GroupSpec) -> dict[str, Assignment]:
+    """Return the new target of each member.
+
+    Raises UNKNOWN_SERVER_ERROR, of which Kafka tells its clients no reason, if the assignor fails.
+    """
     try:
         return assignor.assign(group)
     except PartitionAssignorError as error:
-        raise RequestError(
-            ErrorCode.UNKNOWN_SERVER_ERROR,
-            f"Failed to compute a new target assignment for epoch {group_epoch}",
-        ) from error
+        raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
 
 
 def changed_targets(

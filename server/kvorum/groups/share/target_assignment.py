@@ -84,7 +84,7 @@ def compute_target_assignment(
         is_homogeneous=is_homogeneous,
         assignable={topic_id: topic.partitions for topic_id, topic in state.initialized.items()},
     )
-    targets = assigned_targets(SimpleAssignor(), spec, group_epoch)
+    targets = assigned_targets(SimpleAssignor(), spec)
     records.extend(
         target_assignment_record(group.group_id, member_id, target)
         for member_id, target in changed_targets(spec, previous_targets, targets)
