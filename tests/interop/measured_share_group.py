@@ -196,9 +196,10 @@ def bury_records(broker_id: int, client: RawClient, topic: str) -> None:
     for group, policy in QUEUES.items():
         queue = f"dlq.{group}"
         configs = {"errors.deadletterqueue.group.enable": "true", **policy}
-        create_topic(client, queue, replicas=[broker_id], configs=configs)
-        wait_until_led(client, queue)
         name_queue(client, group, queue)
+        create_topic(client, queue, replicas=[broker_id], configs=configs)
+        # The broker that leads it knows what came before: the name of the group's queue.
+        wait_until_led(client, queue)
         member = ShareMember(client, group, wanted)
         member.begin()
         assert member.fetch(listed=[LED]) == [(0, RECORD_COUNT - 1)]

@@ -139,10 +139,15 @@ def append_records(client: RawClient) -> None:
             assert answered.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
 
-def play(client: RawClient, case: Case, source: Source) -> None:
-    """Have records of a group die; return once they are archived."""
+def configured(client: RawClient, case: Case, source: Source) -> DyingGroup:
+    """Return the group of a case, with its configuration."""
     group = DyingGroup(case.group, source, client, client)
     group.configure({QUEUE: case.queue, COPIES: str(case.copies).lower(), **case.configs})
+    return group
+
+
+def play(case: Case, group: DyingGroup) -> None:
+    """Have records of a group die; return once they are archived."""
     group.begin()
     group.acquire(sum(count for batches in SENT.values() for _, count, _ in batches))
     if case.rejected:
@@ -166,20 +171,23 @@ def outcome(node: Node) -> dict[str, Any]:
     """Play all cases at a broker; return what is there in the end."""
     found: dict[str, Any] = {}
     with RawClient(node.address) as client:
-        wishes = [case.wish for case in CASES if case.wish is not None]
-        make_topics(node.address, TopicWish(SOURCE, PARTITIONS), *wishes)
+        make_topics(node.address, TopicWish(SOURCE, PARTITIONS))
         source = Source(SOURCE, topic_id(client, SOURCE), PARTITIONS)
+        creators = [case.creator for case in CASES if case.creator is not None]
+        groups = {case.group: configured(client, case, source) for case in (*creators, *CASES)}
+        # A broker that leads these knows what came before: a group without a queue has no letters.
+        make_topics(node.address, *(case.wish for case in CASES if case.wish is not None))
         for index in range(PARTITIONS):
             share = SharePartitionKey(CASES[0].group, source.topic_id, index)
             wait_for(partial(serves_share, client, share), "share states are served")
         append_records(client)
         for case in CASES:
             if case.creator is not None:
-                play(client, case.creator, source)
+                play(case.creator, groups[case.creator.group])
             # A real broker drops the letters for a queue whose leader does not know it yet.
             for index in range(read_topics(node.address)[case.queue].partition_count):
                 wait_until_led(client, case.queue, partition=index)
-            play(client, case, source)
+            play(case, groups[case.group])
             found[case.queue] = letters(node.address, case.queue, case.group)
             assert len(found[case.queue]) == case.letters, found[case.queue]
         found["configurations"] = own_configs(client, "dlq.created")

@@ -113,7 +113,6 @@ def test_a_leader_writes_dead_letters_to_a_queue_of_the_other_kind(
 ) -> None:
     name = LED_BY[leader]
     queue = f"dlq.{name}"
-    cluster.make_topic(queue, f"{other}:{leader}", "errors.deadletterqueue.group.enable=true")
     cluster.let_lead(STATE, other, leader)
     send(cluster.servers, name, [{"key": b"key", "value": b"dying"}])
     with (
@@ -125,6 +124,8 @@ def test_a_leader_writes_dead_letters_to_a_queue_of_the_other_kind(
         wait_for(lambda: serves_share(coordinator, share), "the state is loaded")
         group = DyingGroup(share.group_id, source, client, coordinator)
         group.configure({QUEUE: queue, COPIES: "true"})
+        # A broker that knows the queue knows what came before: the configuration of the group.
+        cluster.make_topic(queue, f"{other}:{leader}", "errors.deadletterqueue.group.enable=true")
         group.begin()
         group.acquire(1)
         dying = [Range(0, 0, 0)]
