@@ -16,6 +16,7 @@ from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopics
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kvorum.wire.uuid_text import ZERO_UUID
 
 CREATE_TIMEOUT_MS = 10_000
 WITH_AUTHORIZER: Final = {
@@ -147,10 +148,14 @@ def wait_until_led(client: RawClient, *names: str, partition: int = 0) -> None:
 
 
 def topic_id(client: RawClient, name: str) -> bytes:
-    """Return the id that a topic has."""
+    """Return the id that a topic has, once the broker knows of it."""
     request = MetadataRequest([MetadataRequestTopic(name=name)])
-    (described,) = client.ask(request, MetadataResponse, 12).topics
-    return described.topic_id
+
+    def known() -> bytes | None:
+        (described,) = client.ask(request, MetadataResponse, 12).topics
+        return None if described.topic_id == ZERO_UUID else described.topic_id
+
+    return wait_for(known, f"{name} is known")
 
 
 def entry(
