@@ -108,7 +108,7 @@ SHARE_MISTAKES: Final = (
     Mistake(
         "an acknowledgement ends with its client's connection",
         promises.ALL_SHARED,
-        166,
+        None,
         edited(
             Edit(
                 within="LedSharePartition._decided",

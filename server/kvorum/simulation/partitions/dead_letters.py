@@ -64,6 +64,10 @@ class DeadLetters:
             self._letters[partition][offset].append(_Content(record.key, record.value))
             self._around.ledger.counts["sharers: dead letters"] += 1
 
+    def are_unknown(self, partition: int) -> bool:
+        """Return whether the letters of a partition cannot be read, and may not come either."""
+        return partition % self._queue.partitions in self._unknown
+
     def check(self, partition: int) -> None:
         """Check the letters of a partition, and that no record lacks its letter."""
         letters = self._letters[partition]
@@ -73,7 +77,7 @@ class DeadLetters:
         for offset, contents in letters.items():
             self._ledger.check_letter(partition, offset, f"{contents}")
             self._check_contents(contents, originals.get(offset), f"{partition}-{offset}")
-        if partition % self._queue.partitions in self._unknown:
+        if self.are_unknown(partition):
             return
         for offset in self._ledger.dead_offsets(partition):
             message = f"{partition}-{offset}"

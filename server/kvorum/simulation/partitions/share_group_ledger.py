@@ -105,6 +105,7 @@ class ShareGroupLedger:
         )
         self._checked_to: dict[int, int] = {}
         self._assigned_ms: dict[int, float] = {}
+        self._acquired_ms: dict[int, float] = {}
 
     def ask(self, member_id: str, at_ms: float) -> Asked:
         """Note that a request has come to a leader."""
@@ -138,12 +139,20 @@ class ShareGroupLedger:
                 claim.is_let_go |= claim.member_id == member_id
 
     def assign(self, partition: int, now_ms: float) -> None:
-        """Note that a heartbeat was answered with a partition: its state is there from then on."""
-        self._assigned_ms.setdefault(partition, now_ms)
+        """Note that a heartbeat was answered with a partition that the member did not have."""
+        self._assigned_ms[partition] = now_ms
 
     def assigned_ms(self, partition: int) -> float:
-        """Return the time of the first such answer for a partition; infinity without one."""
+        """Return the time of the last such answer for a partition; infinity without one."""
         return self._assigned_ms.get(partition, inf)
+
+    def take(self, partition: int, now_ms: float) -> None:
+        """Note that a member gets records of a partition."""
+        self._acquired_ms[partition] = now_ms
+
+    def acquired_ms(self, partition: int) -> float:
+        """Return the time at which a member last got records of a partition; 0 without one."""
+        return self._acquired_ms.get(partition, 0.0)
 
     # --- what leaders answer ---
 

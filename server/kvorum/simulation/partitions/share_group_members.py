@@ -26,8 +26,12 @@ STEP_MS: Final = 12
 ASSIGNED_UNTIL_MS: Final = 9_000
 """The latest time at which members can hear of a partition and have all of its records.
 
-What has failed again and again is tried again after seconds only, as in Kafka.
+What has failed again and again is tried again after seconds only, as in Kafka, and a member that
+has died keeps its partitions for its session.
 """
+
+ACQUIRES_UNTIL_MS: Final = 9_800
+"""The latest time at which a member acquires records of a partition that it has soon read whole."""
 
 
 class ShareGroupMembers:
@@ -74,7 +78,11 @@ class ShareGroupMembers:
         for index in range(self._around.settings.partitions):
             if self._ledger.assigned_ms(index) > ASSIGNED_UNTIL_MS:
                 self._around.ledger.counts["sharers: assigned too late"] += 1
-            elif index not in waiting:
+            elif self._ledger.acquired_ms(index) > ACQUIRES_UNTIL_MS:
+                self._around.ledger.counts["sharers: at work in the end"] += 1
+            elif index in waiting or (letters is not None and letters.are_unknown(index)):
+                self._around.ledger.counts["sharers: wait for an operator"] += 1
+            else:
                 self._check_partition(index, brokers)
                 if letters is not None:
                     letters.check(index)

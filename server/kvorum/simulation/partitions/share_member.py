@@ -196,13 +196,14 @@ class ShareMember(GroupClient):
             self._must_say_all = False
             self._epoch = answer.member_epoch
             if answer.assignment is not None:
+                before = self._assigned
                 self._assigned = frozenset(
                     index
                     for topic in answer.assignment.topic_partitions
                     for index in topic.partitions
                 )
-            for index in sorted(self._assigned):
-                self._shares.assign(index, self.around.now_ms)
+                for index in self._assigned - before:
+                    self._shares.assign(index, self.around.now_ms)
             self.around.ledger.counts["sharers: heartbeats"] += 1
 
         self.send(coordinator, request, on_answer, timeout_ms=TIMEOUT_MS)
@@ -295,6 +296,7 @@ class ShareMember(GroupClient):
                 )
                 count = acquired.last_offset - acquired.first_offset + 1
                 self.around.ledger.counts["sharers: acquired records"] += count
+                self._shares.take(data.partition_index, self.around.now_ms)
 
     def _end_connection(self, connection: ShareConnection) -> None:
         """End a connection, of which its broker learns soon: it releases what the member has."""
