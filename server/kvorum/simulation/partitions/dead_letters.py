@@ -69,7 +69,7 @@ class DeadLetters:
         return partition % self._queue.partitions in self._unknown
 
     def check(self, partition: int) -> None:
-        """Check the letters of a partition, and that no record lacks its letter."""
+        """Check the letters of a partition, where they are known, and that no record lacks one."""
         letters = self._letters[partition]
         place = self._around.places.number(TOPIC_ID, partition)
         replica = self._replica(place)
@@ -77,8 +77,6 @@ class DeadLetters:
         for offset, contents in letters.items():
             self._ledger.check_letter(partition, offset, f"{contents}")
             self._check_contents(contents, originals.get(offset), f"{partition}-{offset}")
-        if self.are_unknown(partition):
-            return
         for offset in self._ledger.dead_offsets(partition):
             message = f"{partition}-{offset}"
             has_letter = offset in letters

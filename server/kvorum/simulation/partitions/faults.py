@@ -268,24 +268,24 @@ class Faults:
 
     def move_groups(self) -> None:
         """Request other replicas of the partition that coordinates all groups."""
-        if FAULTS_FROM_MS < self._around.now_ms < QUIET_FROM_MS:
-            self._reassign_one(GROUP_METADATA_TOPIC, OFFSETS_ID, OFFSETS_REPLICAS)
+        self._move_one(GROUP_METADATA_TOPIC, OFFSETS_ID, OFFSETS_REPLICAS)
 
     def move_transactions(self) -> None:
         """Request other replicas of a partition that coordinates transactions."""
-        if FAULTS_FROM_MS < self._around.now_ms < QUIET_FROM_MS:
-            self._reassign_one(TRANSACTION_STATE_TOPIC, TRANSACTIONS_ID, OFFSETS_REPLICAS)
+        self._move_one(TRANSACTION_STATE_TOPIC, TRANSACTIONS_ID, OFFSETS_REPLICAS)
 
     def move_shares(self) -> None:
         """Request other replicas of a partition that coordinates share partitions."""
-        if FAULTS_FROM_MS < self._around.now_ms < QUIET_FROM_MS:
-            self._reassign_one(SHARE_GROUP_STATE_TOPIC, SHARE_STATE_ID, STATE_REPLICAS)
+        self._move_one(SHARE_GROUP_STATE_TOPIC, SHARE_STATE_ID, STATE_REPLICAS)
 
     def move_dead_letters(self) -> None:
         """Request other replicas of a partition of the dead-letter queue."""
+        self._move_one(DEAD_LETTER_QUEUE, DEAD_LETTERS_ID, self._around.settings.replicas)
+
+    def _move_one(self, topic_name: str, topic_id: bytes, replica_count: int) -> None:
+        """Request other replicas of a partition, while faults may strike."""
         if FAULTS_FROM_MS < self._around.now_ms < QUIET_FROM_MS:
-            replica_count = self._around.settings.replicas
-            self._reassign_one(DEAD_LETTER_QUEUE, DEAD_LETTERS_ID, replica_count)
+            self._reassign_one(topic_name, topic_id, replica_count)
 
     def _reassign_one(self, topic_name: str, topic_id: bytes, replica_count: int) -> None:
         """Request other replicas of a partition, or cancel the reassignment under way.

@@ -29,7 +29,6 @@ ASSIGNED_UNTIL_MS: Final = 9_000
 What has failed again and again is tried again after seconds only, as in Kafka, and a member that
 has died keeps its partitions for its session.
 """
-
 ACQUIRES_UNTIL_MS: Final = 9_800
 """The latest time at which a member acquires records of a partition that it has soon read whole."""
 

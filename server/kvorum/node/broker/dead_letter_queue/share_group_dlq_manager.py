@@ -165,7 +165,7 @@ class ShareGroupDLQManager:
         code = known_error_code(result.code)
         if code is not ErrorCode.NONE:
             raise _BatchRefusedError(code, result.message or code.default_message)
-        metrics.written_record_count += content.last_offset - first_offset + 1
+        metrics.written_record_count += len(content.records)
         return content
 
     def _metrics_of(self, group_id: str) -> DeadLetterMetrics:
