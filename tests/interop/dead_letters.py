@@ -1,6 +1,6 @@
 """Records of a share group that die, at brokers of any kind, and what comes to its queue."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from tests.interop.clients.confluent import read_to_end
@@ -10,12 +10,7 @@ from tests.support.topics import read_topics
 from tests.support.waiting import wait_for
 
 from kvorum.broker.share_partition.record_state import RecordState
-from kvorum.metadata.configs_image import ResourceType
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
 from kvorum.wire.messages.initialize_share_group_state import (
     InitializeShareGroupStateRequest,
     InitializeShareGroupStateResponse,
@@ -26,7 +21,6 @@ from kvorum.wire.messages.read_share_group_state import (
 )
 
 MEMBER: Final = "member"
-SET: Final = 0
 RELEASE, REJECT = 2, 3
 QUEUE: Final = "errors.deadletterqueue.topic.name"
 COPIES: Final = "errors.deadletterqueue.copy.record.enable"
@@ -69,19 +63,6 @@ class DyingGroup:
         self._side = Side(leader, {source.name: source.topic_id})
         self._coordinator = coordinator
         self._epoch = 0
-
-    def configure(self, values: Mapping[str, str]) -> None:
-        """Set values of the group's configuration."""
-        changes = [
-            IncrementalAlterConfigsRequest.AlterableConfig(key, SET, value)
-            for key, value in values.items()
-        ]
-        resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
-            ResourceType.GROUP, self._name, changes
-        )
-        request = IncrementalAlterConfigsRequest([resource])
-        (answered,) = self._side.client.ask(request, IncrementalAlterConfigsResponse, 1).responses
-        assert answered.error_code == ErrorCode.NONE, answered.error_message
 
     def begin(self) -> None:
         """Begin at the start of the topic."""
@@ -134,19 +115,24 @@ class DyingGroup:
         partitions = [request.PartitionData(index, 0) for index in range(source.partition_count)]
         asked = request(self._name, [request.ReadStateData(source.topic_id, partitions)])
         (topic,) = self._coordinator.ask(asked, ReadShareGroupStateResponse, 0).results
-        archived = {
-            (part.partition, offset)
-            for part in topic.partitions
-            for batch in part.state_batches
-            if batch.delivery_state == RecordState.ARCHIVED
-            for offset in range(batch.first_offset, batch.last_offset + 1)
-        }
-        starts = {part.partition: part.start_offset for part in topic.partitions}
-        return all(
-            offset < starts[where] or (where, offset) in archived
-            for where, first, last in ranges
-            for offset in range(first, last + 1)
-        )
+        states = {part.partition: part for part in topic.partitions}
+        return all(is_archived(states[where], first, last) for where, first, last in ranges)
+
+
+def is_archived(
+    state: ReadShareGroupStateResponse.PartitionResult, first_offset: int, last_offset: int
+) -> bool:
+    """Return whether records lie before the start offset of a state, or are archived there."""
+    archived = {
+        offset
+        for batch in state.state_batches
+        if batch.delivery_state == RecordState.ARCHIVED
+        for offset in range(batch.first_offset, batch.last_offset + 1)
+    }
+    return all(
+        offset < state.start_offset or offset in archived
+        for offset in range(first_offset, last_offset + 1)
+    )
 
 
 def letters(address: str, queue: str, group: str) -> list[Letter]:

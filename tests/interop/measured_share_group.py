@@ -4,20 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tests.interop.asked_broker import serves_share
+from tests.interop.dead_letters import QUEUE, is_archived
+from tests.support.group_configs import configure_group
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, list_offset, produce
 from tests.support.topics import create_topic, topic_id, wait_until_led
 from tests.support.waiting import wait_for
 
-from kvorum.broker.share_partition.record_state import RecordState
 from kvorum.coordinator.share_partition_key import SharePartitionKey
-from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.topic_names import SHARE_GROUP_STATE_TOPIC
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
 from kvorum.wire.messages.initialize_share_group_state import (
     InitializeShareGroupStateRequest,
     InitializeShareGroupStateResponse,
@@ -57,7 +53,6 @@ VERSION: Final = 2
 WAIT_MS: Final = 10_000
 MAX_BYTES: Final = 1_000_000
 EARLIEST: Final = -2
-SET: Final = 0
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 LED, LED_ELSEWHERE = 0, 1
 """The partitions of the topic: the broker leads only the first one."""
@@ -146,14 +141,7 @@ class ShareMember:
         (result,) = self._client.ask(asked, ReadShareGroupStateResponse, 0).results
         (partition,) = result.partitions
         assert partition.error_code == ErrorCode.NONE
-        archived = {
-            offset
-            for batch in partition.state_batches
-            if batch.delivery_state == RecordState.ARCHIVED
-            for offset in range(batch.first_offset, batch.last_offset + 1)
-        }
-        start_offset = partition.start_offset
-        return all(one < start_offset or one in archived for one in range(RECORD_COUNT))
+        return is_archived(partition, 0, RECORD_COUNT - 1)
 
 
 def keep_states(broker_id: int, client: RawClient, topic: str) -> bytes:
@@ -196,7 +184,7 @@ def bury_records(broker_id: int, client: RawClient, topic: str) -> None:
     for group, policy in QUEUES.items():
         queue = f"dlq.{group}"
         configs = {"errors.deadletterqueue.group.enable": "true", **policy}
-        name_queue(client, group, queue)
+        configure_group(client, group, {QUEUE: queue})
         create_topic(client, queue, replicas=[broker_id], configs=configs)
         # The broker that leads it knows what came before: the name of the group's queue.
         wait_until_led(client, queue)
@@ -205,16 +193,6 @@ def bury_records(broker_id: int, client: RawClient, topic: str) -> None:
         assert member.fetch(listed=[LED]) == [(0, RECORD_COUNT - 1)]
         assert member.acknowledge((0, RECORD_COUNT - 1, [REJECT])) == {LED: ErrorCode.NONE}
         wait_for(member.is_done, f"{group} is done with the records")
-
-
-def name_queue(client: RawClient, group: str, queue: str) -> None:
-    """Set the dead-letter queue of a group."""
-    request = IncrementalAlterConfigsRequest
-    change = request.AlterableConfig("errors.deadletterqueue.topic.name", SET, queue)
-    resource = request.AlterConfigsResource(ResourceType.GROUP, group, [change])
-    response = client.ask(request([resource]), IncrementalAlterConfigsResponse, 1)
-    (answered,) = response.responses
-    assert answered.error_code == ErrorCode.NONE, answered.error_message
 
 
 def earliest_state(client: RawClient) -> int:

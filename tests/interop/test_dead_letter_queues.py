@@ -22,6 +22,7 @@ from tests.interop.dead_letters import (
     letters,
 )
 from tests.support.clients.driver import TopicWish
+from tests.support.group_configs import configure_group
 from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
 from tests.support.topics import read_topics, topic_id, wait_until_led
@@ -141,9 +142,9 @@ def append_records(client: RawClient) -> None:
 
 def configured(client: RawClient, case: Case, source: Source) -> DyingGroup:
     """Return the group of a case, with its configuration."""
-    group = DyingGroup(case.group, source, client, client)
-    group.configure({QUEUE: case.queue, COPIES: str(case.copies).lower(), **case.configs})
-    return group
+    values = {QUEUE: case.queue, COPIES: str(case.copies).lower(), **case.configs}
+    configure_group(client, case.group, values)
+    return DyingGroup(case.group, source, client, client)
 
 
 def play(case: Case, group: DyingGroup) -> None:

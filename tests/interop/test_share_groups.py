@@ -8,16 +8,11 @@ import pytest
 from tests.interop.clients.confluent import make_topics, send
 from tests.interop.clients.java_share import JavaShareMember, Mode
 from tests.support.clients.driver import TopicWish
+from tests.support.group_configs import configure_group
 from tests.support.kafka.java import Java
 from tests.support.node import BothNodes
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
-
-from kvorum.metadata.configs_image import ResourceType
-from kvorum.wire.messages.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
 
 PARTITIONS: Final = 2
 COUNT: Final = 40
@@ -44,12 +39,8 @@ def servers(request: pytest.FixtureRequest, both_nodes: BothNodes) -> Iterator[s
 
 def begin_at_start(servers: str, group: str) -> None:
     """Have a group read the records that are there before it."""
-    request = IncrementalAlterConfigsRequest
-    wish = request.AlterableConfig("share.auto.offset.reset", 0, "earliest")
-    resource = request.AlterConfigsResource(ResourceType.GROUP, group, [wish])
     with RawClient(servers) as client:
-        answered = client.ask(request([resource]), IncrementalAlterConfigsResponse, 1)
-    assert [one.error_code for one in answered.responses] == [0]
+        configure_group(client, group, {"share.auto.offset.reset": "earliest"})
 
 
 def prepare(servers: str, name: str, values: list[str]) -> None:

@@ -16,6 +16,7 @@ from tests.interop.clients.confluent import read_to_end, send
 from tests.interop.clients.java_share import JavaShareMember
 from tests.interop.dead_letters import COPIES, QUEUE, REJECT, DyingGroup, Range, Source, letters
 from tests.interop.share_state_script import done_up_to
+from tests.support.group_configs import configure_group
 from tests.support.kafka.java import Java
 from tests.support.raw_client import RawClient
 from tests.support.topics import topic_id
@@ -123,7 +124,7 @@ def test_a_leader_writes_dead_letters_to_a_queue_of_the_other_kind(
         share = SharePartitionKey(f"dying at {leader}", source.topic_id, 0)
         wait_for(lambda: serves_share(coordinator, share), "the state is loaded")
         group = DyingGroup(share.group_id, source, client, coordinator)
-        group.configure({QUEUE: queue, COPIES: "true"})
+        configure_group(client, share.group_id, {QUEUE: queue, COPIES: "true"})
         # A broker that knows the queue knows what came before: the configuration of the group.
         cluster.make_topic(queue, f"{other}:{leader}", "errors.deadletterqueue.group.enable=true")
         group.begin()
