@@ -73,7 +73,7 @@ $(VENV)/.packaging: pyproject.toml constraints.txt
 
 setup: $(VENV)/.development
 	@$(BIN)/python tests/support/kafka/fetch_jars.py 4.4.0 4.3.1 node-4.0.0 node-3.9.1 \
-		spark-kafka-4.1.1 iceberg-spark-4.1 streams-4.4.0 flink-2.2.1
+		spark-kafka-4.1.1 iceberg-spark-4.1 streams-4.4.0 flink-2.2.1 spring-kafka-4.1.2
 
 run: $(VENV)/.runtime
 	@$(BIN)/kvorum dev $(ARGS)

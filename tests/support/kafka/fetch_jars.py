@@ -3,10 +3,10 @@
     python tests/support/kafka/fetch_jars.py 4.4.0 4.3.1 node-3.9.1 spark-kafka-4.1.1
 
 Each release goes to ``.kafka/RELEASE/`` in the project's root, with all that its nodes and tools
-need to run. So do Spark's connector to Kafka, Iceberg's own runtime for Spark, Kafka Streams and
-Flink. Maven is used where it is installed, else the Ivy resolver that pyspark's jars contain, run
-by any Java. Both go to whatever repository they are set up for. What cannot be had is reported and
-left out: the tests that need it say so when they skip.
+need to run. So do Spark's connector to Kafka, Iceberg's own runtime for Spark, Kafka Streams, Flink
+and Spring. Maven is used where it is installed, else the Ivy resolver that pyspark's jars contain,
+run by any Java. Both go to whatever repository they are set up for. What cannot be had is reported
+and left out: the tests that need it say so when they skip.
 """
 
 import argparse
@@ -100,6 +100,9 @@ FLINK_MODULES = (
     ("org.snakeyaml", "snakeyaml-engine", "2.6"),
     COMPILER,
 )
+# Spring's listeners and templates, with the clients that they are made for.
+SPRING = "spring-kafka-4.1.2"
+SPRING_MODULES = (("org.springframework.kafka", "spring-kafka", "4.1.2"), COMPILER)
 # The releases of which only what is listed is fetched, without what it depends on.
 ALONE = {
     SPARK_CONNECTOR: SPARK_MODULES,
@@ -132,6 +135,8 @@ def wanted_for(release: str) -> Wanted:
         version = release.removeprefix("node-")
         kafka = tuple(("org.apache.kafka", name, version) for name in RUNTIME_MODULES)
         return Wanted(release, (*kafka, COMPILER, OLDER_NODES[release]), transitive=True)
+    if release == SPRING:
+        return Wanted(release, SPRING_MODULES, transitive=True)
     if release in ALONE:
         return Wanted(release, ALONE[release], transitive=False)
     raise NotToBeHadError(f"there is no list of the modules of {release}")
