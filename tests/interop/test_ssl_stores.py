@@ -1,9 +1,10 @@
 """Key stores and trust stores, by Kafka's own code and by ours: what is refused, and how."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from tests.support.certificates import PASSWORD, Authority
@@ -19,6 +20,9 @@ from kvorum.storage.small_files.java_properties import store_java_properties
 REQUIRED_KEYS: Final = {
     "process.roles": "broker", "node.id": "1", "controller.listener.names": "CONTROLLER",
 }  # fmt: skip
+CROWD: Final = 3000
+CHANGES: Final = "=-\n !é"
+"""Characters that damage a text but no certificate in it: none is a digit of base64."""
 FINE: Final = "="
 CAUSE: Final = " <- "
 """The word between the messages of the judge; ours is one line."""
@@ -32,6 +36,7 @@ def cases(folder: Path) -> Mapping[str, Mapping[str, str]]:
     """Return settings by what is right or wrong with them."""
     authority = Authority()
     own = authority.certify("localhost")
+    expired = authority.certify("localhost", is_expired=True)
     key = own.key_text
     chain = own.certificate_text
     rsa_key = rsa.generate_private_key(65537, 2048)
@@ -61,6 +66,11 @@ def cases(folder: Path) -> Mapping[str, Mapping[str, str]]:
         "nothing": {},
         "text": text(),
         "two certificates": text(certificate_chain=chain + authority.certificate_text),
+        "certificates out of order": text(certificate_chain=authority.certificate_text + chain),
+        "a foreign issuer": text(certificate_chain=chain + Authority("other").certificate_text),
+        "a certificate thousands of times": text(certificate_chain=chain * CROWD),
+        "issuers in a circle": text(certificate_chain=chain + authority.certificate_text * 2),
+        "expired": text(key=expired.key_text, certificate_chain=expired.certificate_text),
         "words around": text(certificate_chain=f"Bag Attributes\n  x: 1\n{chain}"),
         "windows line ends": text(key=key.replace("\n", "\r\n")),
         "pkcs1": text(key=pkcs1.decode()),
@@ -102,6 +112,7 @@ def cases(folder: Path) -> Mapping[str, Mapping[str, str]]:
         "garbage": store(location=garbage, password="x"),
         "trusted text": trust(type="PEM", certificates=chain),
         "trusted twice": trust(type="PEM", certificates=chain + chain),
+        "trusted thousands of times": trust(type="PEM", certificates=chain * CROWD),
         "trusted text of another type": trust(certificates=chain),
         "trusted text and location": trust(type="PEM", certificates=chain, location="/x"),
         "trusted text and password": trust(type="PEM", certificates=chain, password="x"),
@@ -132,19 +143,72 @@ def refusal(settings: Mapping[str, str]) -> str:
     return FINE
 
 
-def test_stores_are_loaded_and_refused_as_by_kafka(java: Java, tmp_path: Path) -> None:
-    given = cases(tmp_path)
+def text_settings(key: str, chain: str) -> Mapping[str, str]:
+    """Return the settings of a key and its certificates as text."""
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": key,
+        "ssl.keystore.certificate.chain": chain,
+    }
+
+
+def damaged(text: str) -> Iterator[tuple[str, str]]:
+    """Yield a text cut, without one character and with another one, at each place."""
+    for place in range(len(text)):
+        other = CHANGES[place % len(CHANGES)]
+        yield f"cut at {place}", text[:place]
+        yield f"without {place}", text[:place] + text[place + 1 :]
+        yield f"{other!r} at {place}", text[:place] + other + text[place + 1 :]
+
+
+def differences(java: Java, given: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str, str]]:
+    """Return the cases in which one side refuses what the other takes, or by other words."""
     lines = [
         store_java_properties(settings.items(), comments=[]).encode().hex()
         for settings in given.values()
     ]
     answers = java.answers("SslStores", asked=lines)
-    differing = [
+    return [
         (what, theirs, ours)
         for (what, settings), answer in zip(given.items(), answers, strict=True)
         if not _is_alike(what, ours := refusal(settings), theirs := bytes.fromhex(answer).decode())
     ]
-    assert differing == []
+
+
+def test_stores_are_loaded_and_refused_as_by_kafka(java: Java, tmp_path: Path) -> None:
+    assert differences(java, cases(tmp_path)) == []
+
+
+def test_texts_that_are_damaged_anywhere_are_refused_as_by_kafka(java: Java) -> None:
+    own = Authority().certify("localhost")
+    key = own.key_text
+    chain = own.certificate_text
+    damaged_keys = {f"key {what}": text_settings(text, chain) for what, text in damaged(key)}
+    damaged_chains = {f"chain {what}": text_settings(key, text) for what, text in damaged(chain)}
+    assert differences(java, {**damaged_keys, **damaged_chains}) == []
+
+
+@pytest.mark.slow
+def test_pkcs12_files_that_are_cut_anywhere_are_refused_as_by_kafka(
+    java: Java, tmp_path: Path
+) -> None:
+    authority = Authority()
+    whole = {
+        "keystore": authority.certify("localhost").write_pkcs12(tmp_path / "own.p12"),
+        "truststore": authority.write_pkcs12(tmp_path / "trusted.p12"),
+    }
+    given: dict[str, Mapping[str, str]] = {}
+    for store, path in whole.items():
+        content = path.read_bytes()
+        for end in range(len(content)):
+            cut = path.with_name(f"{store}-{end}.p12")
+            cut.write_bytes(content[:end])
+            given[f"{store} cut at {end}"] = {
+                f"ssl.{store}.type": "PKCS12",
+                f"ssl.{store}.location": str(cut),
+                f"ssl.{store}.password": PASSWORD,
+            }
+    assert differences(java, given) == []
 
 
 def _is_alike(what: str, ours: str, theirs: str) -> bool:

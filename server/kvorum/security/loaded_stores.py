@@ -6,6 +6,7 @@ from typing import Final, Self
 
 from cryptography import x509
 
+from kvorum.security.distinguished_name import is_same_name
 from kvorum.security.errors import UnfitStoresError
 from kvorum.security.ssl_settings import SslSettings
 from kvorum.security.stores import KeyAndChain, load_key_store, load_trust_store
@@ -51,7 +52,7 @@ class LoadedStores:
             return
         before = self.key.chain[0]
         now = after.key.chain[0]
-        if not self.settings.allows_dn_changes and not _is_same_name(before, now):
+        if not self.settings.allows_dn_changes and not is_same_name(before.subject, now.subject):
             raise UnfitStoresError(
                 f"Keystore DistinguishedName does not match:  existing={_named(before)}, "
                 f"new={_named(now)}"
@@ -79,14 +80,6 @@ def _named(certificate: x509.Certificate) -> str:
     """Return the subject of a certificate as Kafka shows it."""
     parts = (part.rfc4514_string() for part in reversed(list(certificate.subject.rdns)))
     return f"{{alias={_ALIAS}, DN={', '.join(parts)}}}"
-
-
-def _is_same_name(before: x509.Certificate, after: x509.Certificate) -> bool:
-    names = (before.subject, after.subject)
-    if names[0] == names[1]:
-        return True
-    first, second = (name.rfc4514_string().lower() for name in names)
-    return first == second
 
 
 def _names(certificate: x509.Certificate) -> set[str]:

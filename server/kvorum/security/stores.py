@@ -4,7 +4,8 @@ A store is a PEM text, a PEM file, or a PKCS12 file, which is also read under th
 default. Java's own form JKS is not read. Texts of passwords are in no error.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -14,6 +15,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import (
     load_pkcs12,
 )
 
+from kvorum.security.distinguished_name import is_same_name
 from kvorum.security.errors import InvalidSslSettingsError
 from kvorum.security.pem import PrivateKey, read_certificates, read_key, served_key
 from kvorum.security.ssl_settings import PEM, KeyStoreSettings, TrustStoreSettings
@@ -127,9 +129,22 @@ def _key_of_pem(text: str, password: str | None) -> KeyAndChain:
 
 def _key_and_chain(key: str, chain: str, password: str | None) -> KeyAndChain:
     try:
-        return KeyAndChain(read_key(key, password), read_certificates(chain))
+        private_key = read_key(key, password)
+        certificates = read_certificates(chain)
+        _check_chain(certificates)
     except InvalidSslSettingsError as error:
         raise InvalidSslSettingsError(f"Invalid PEM keystore configs: {error}") from error
+    return KeyAndChain(private_key, certificates)
+
+
+def _check_chain(certificates: Sequence[x509.Certificate]) -> None:
+    """Raise InvalidSslSettingsError unless each certificate is followed by its issuer's, once."""
+    is_ordered = all(
+        is_same_name(certificate.issuer, after.subject)
+        for certificate, after in pairwise(certificates)
+    )
+    if not is_ordered or len(set(certificates)) < len(certificates):
+        raise InvalidSslSettingsError("Certificate chain is not valid")
 
 
 def _key_of_pkcs12(location: str, kind: str, password: str) -> KeyAndChain | None:

@@ -6,8 +6,9 @@ Plain `bytes` are used for them throughout; `uuid.UUID` costs several times as m
 from __future__ import annotations
 
 import base64
-import string
 from typing import TYPE_CHECKING
+
+from kvorum.wire.java_base64 import decode_java_base64_url
 
 if TYPE_CHECKING:
     from random import Random
@@ -16,7 +17,6 @@ UUID_BYTES = 16
 ZERO_UUID = bytes(UUID_BYTES)
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 RESERVED_UUIDS = frozenset({ZERO_UUID, METADATA_TOPIC_ID})
-_BASE64_CHARACTERS = frozenset(string.ascii_letters + string.digits + "-_")
 
 
 def uuid_to_text(value: bytes) -> str:
@@ -34,10 +34,7 @@ def uuid_from_text(text: str) -> bytes:
             f"Input string with prefix `{text[:24]}` is too long to be decoded as a base64 UUID"
         )
         raise ValueError(message)
-    if (problem := _base64_problem(text)) is not None:
-        raise ValueError(problem)
-    body = text.rstrip("=")
-    value = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
+    value = decode_java_base64_url(text)
     if len(value) != UUID_BYTES:
         message = (
             f"Input string `{text}` decoded as {len(value)} bytes, which is not equal to "
@@ -56,27 +53,3 @@ def random_uuid(random: Random) -> bytes:
         drawn = bytes(value)
         if drawn not in RESERVED_UUIDS and not uuid_to_text(drawn).startswith("-"):
             return drawn
-
-
-def _base64_problem(text: str) -> str | None:
-    """Return the message of Java's decoder for text that it cannot decode, or None."""
-    if len(text) == 1:
-        return "Input byte[] should at least have 2 bytes for base64 bytes"
-    body = text.partition("=")[0]
-    for character in body:
-        if character not in _BASE64_CHARACTERS:
-            return f"Illegal base64 character {_java_byte(character)}"
-    padding = text[len(body) :]
-    rest = len(body) % 4
-    if padding and (rest == 0 or (rest == 2 and not padding.startswith("=="))):
-        return "Input byte array has wrong 4-byte ending unit"
-    if rest == 1:
-        return "Last unit does not have enough valid bits"
-    read = len(body) + (min(len(padding), 2 if rest == 2 else 1))
-    return f"Input byte array has incorrect ending byte at {read}" if read < len(text) else None
-
-
-def _java_byte(character: str) -> str:
-    """Return a character's byte as Java writes it in base 16; none beyond Latin-1."""
-    number = ord(character) if ord(character) < 0x100 else ord("?")
-    return f"{number if number < 0x80 else number - 0x100:x}"

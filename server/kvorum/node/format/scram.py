@@ -1,7 +1,5 @@
 """SCRAM credentials of ``--add-scram``: ``SCRAM-SHA-256=[name=alice,password=secret]``."""
 
-import base64
-import binascii
 import hashlib
 import hmac
 import random
@@ -11,6 +9,7 @@ from typing import Final
 
 from kvorum.metadata.credentials_image import SCRAM_DIGESTS, SCRAM_ITERATIONS_MIN, ScramMechanism
 from kvorum.node.errors import FormatError
+from kvorum.wire.java_base64 import decode_java_base64
 from kvorum.wire.java_text import java_trim, parse_java_integer
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 
@@ -96,7 +95,7 @@ def _given_salt(parts: Mapping[str, str]) -> bytes | None:
     if "salt" not in parts:
         return None
     try:
-        return _decode_base64(parts["salt"])
+        return decode_java_base64(parts["salt"])
     except ValueError:
         raise FormatError(f"Failed to decode given salt: {parts['salt']}") from None
 
@@ -119,7 +118,7 @@ def _given_salted_password(parts: Mapping[str, str]) -> bytes | None:
         raise FormatError("You must supply 'salt' with 'saltedpassword' to add-scram")
     text = parts["saltedpassword"]
     try:
-        return _decode_base64(text)
+        return decode_java_base64(text)
     except ValueError:
         raise FormatError(f"Failed to decode given saltedPassword: {text}") from None
 
@@ -134,16 +133,6 @@ def _check_iterations(mechanism: ScramMechanism, iterations: int) -> None:
     raise FormatError(
         f"The 'iterations' value must be {relation} {limit} for add-scram using {mechanism.name}"
     )
-
-
-def _decode_base64(text: str) -> bytes:
-    """Decode as Java's basic decoder does: no foreign characters, optional padding."""
-    if "=" not in text:
-        text += "=" * (-len(text) % 4)
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error as error:
-        raise ValueError(text) from error
 
 
 def _random_salt(random_source: random.Random) -> bytes:
