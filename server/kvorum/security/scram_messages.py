@@ -9,7 +9,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Self
 
-from kvorum.metadata.java_hash import hash_table_order
 from kvorum.wire.primitives import decode_with_replacement
 
 _NAME: Final = r"(?:[\x01-+\--<>-\x7f]|=2C|=3D)+"
@@ -73,8 +72,8 @@ class ClientFirst(NamedTuple):
 
     @property
     def signed(self) -> str:
-        """The part of this message that both sides sign: Kafka has extensions in a HashMap."""
-        pairs = [f",{key}={self.extensions[key]}" for key in hash_table_order(self.extensions)]
+        """The part of this message that both sides sign, with extensions in the order they came."""
+        pairs = [f",{key}={value}" for key, value in self.extensions.items()]
         return f"n={self.name},r={self.nonce}{''.join(pairs)}"
 
 
@@ -94,7 +93,7 @@ class ServerFirst(NamedTuple):
     def decode(cls, token: bytes) -> Self:
         """Read a message; raises ScramSyntaxError."""
         match = _matched(_SERVER_FIRST, token, "server first")
-        iterations = match["iterations"]
+        iterations = match["iterations"].lstrip("0") or "0"
         if len(iterations) > len(str(_INT_MAX)) or int(iterations) > _INT_MAX:
             raise ScramSyntaxError("Invalid SCRAM server first message format: invalid iterations")
         if int(iterations) == 0:

@@ -56,6 +56,12 @@ def test_extensions_of_the_server_are_not_signed() -> None:
     assert begun().evaluate(extended).endswith(f",p={proof}".encode())
 
 
+def test_zeros_before_the_iterations_do_not_count() -> None:
+    proof, _ = VECTORS[SHA_256]
+    answer = ANSWER.replace("i=4096", f"i={'0' * 7}4096").encode()
+    assert begun().evaluate(answer).endswith(f",p={proof}".encode())
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
