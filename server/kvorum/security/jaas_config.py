@@ -8,16 +8,21 @@ from typing import Final, NamedTuple
 _WORD_START: Final = r"A-Za-z_$\u00a0-\U0010ffff"
 _TOKEN: Final = re.compile(
     rf"""
-    (?P<blank>[\x00-\x20]+ | /\*.*?(?:\*/|\Z) | /[^\r\n]*)
-    | (?P<quoted>(?P<quote>["'])(?P<text>(?:\\.|(?!(?P=quote))[^\\\r\n])*)(?:(?P=quote)|\Z)?)
+    (?P<blank>[\x00-\x20]+ | /\*.*?(?:\*/|\Z) | //[^\r\n]* | /.?[^\r\n]*)
+    | (?P<quoted>(?P<quote>["'])(?P<text>(?:\\(?:.|\Z)|(?!(?P=quote))[^\\\r\n])*)(?P=quote)?)
     | (?P<word>[{_WORD_START}][{_WORD_START}0-9.\-]*)
     | (?P<number>[-.0-9][0-9.]*)
     | (?P<other>.)
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""A token of Java's StreamTokenizer; a comment is blank."""
-_ESCAPE: Final = re.compile(r"\\(?:(?P<octal>[0-3]?[0-7]?[0-7])|(?P<other>.))", re.DOTALL)
+"""A token of Java's StreamTokenizer; a comment is blank.
+
+A single slash and the character after it, even if that ends the line, begin a comment.
+"""
+_ESCAPE: Final = re.compile(r"\\(?:(?P<octal>[0-3]?[0-7]?[0-7])|(?P<other>.?))", re.DOTALL)
+_ESCAPED_END: Final = "\uffff"
+"""The character of a backslash at the end of a text."""
 _ESCAPES: Final[Mapping[str, str]] = MappingProxyType(
     {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 )
@@ -86,7 +91,9 @@ def _module(first: _Token, tokens: Iterator[_Token]) -> LoginModule:
     options: dict[str, str] = {}
     for key in tokens:
         if key.sign == _END:
-            return LoginModule(first.text or "null", MappingProxyType(options))
+            if not first.text:
+                raise InvalidJaasConfigError("Login module without a name in JAAS config")
+            return LoginModule(first.text, MappingProxyType(options))
         name = "null" if key.text is None else key.text
         options[name] = _value(name, tokens)
     raise InvalidJaasConfigError("JAAS config entry not terminated by semi-colon")
@@ -114,4 +121,4 @@ def _tokens(text: str) -> Iterator[_Token]:
 def _unescaped(match: re.Match[str]) -> str:
     if match["octal"] is not None:
         return chr(int(match["octal"], 8))
-    return _ESCAPES.get(match["other"], match["other"])
+    return _ESCAPES.get(match["other"], match["other"]) or _ESCAPED_END

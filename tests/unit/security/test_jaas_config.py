@@ -22,6 +22,11 @@ def test_words_quotes_escapes_and_comments_are_those_of_java() -> None:
     }
 
 
+def test_a_slash_alone_at_the_end_of_a_line_makes_the_next_line_a_comment() -> None:
+    text = "org.foo.Bar required user_a=b /\n user_c=d\n user_e=f;"
+    assert parse_jaas_config(text).options == {"user_a": "b", "user_e": "f"}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -36,6 +41,9 @@ def test_words_quotes_escapes_and_comments_are_those_of_java() -> None:
         ("org.foo.Bar foo;", "Invalid login module control flag 'foo' in JAAS config"),
         ("org.foo.Bar required", "JAAS config entry not terminated by semi-colon"),
         ('org.foo.Bar required a="b"', "JAAS config entry not terminated by semi-colon"),
+        ('org.foo.Bar required a="b\\', "JAAS config entry not terminated by semi-colon"),
+        ('"" required;', "Login module without a name in JAAS config"),
+        ("7 required;", "Login module without a name in JAAS config"),
         ("org.foo.Bar required a=;", "Value not specified for key 'a' in JAAS config"),
         ("org.foo.Bar required a=1;", "Value not specified for key 'a' in JAAS config"),
         ("org.foo.Bar required a", "Value not specified for key 'a' in JAAS config"),
