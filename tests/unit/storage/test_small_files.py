@@ -37,6 +37,7 @@ from kvorum.storage.small_files.meta_properties import (
     is_reserved_directory_id,
     load_meta_properties,
 )
+from kvorum.storage.small_files.offset_checkpoint_file import decode_offsets
 from kvorum.storage.small_files.partition_metadata import (
     check_partition_metadata,
     read_partition_metadata,
@@ -102,6 +103,7 @@ def test_quorum_state_is_read_back(tmp_path: Path) -> None:
         VERSION_1.replace(b"j7MVWhzdWf1mVKzeMLoj1Q", b""),
         VERSION_1.replace(b'"data_version":1', b'"data_version":null'),
         VERSION_0.replace(b"[", b"").replace(b"]", b""),
+        VERSION_0.replace(b'"clusterId":""', b'"clusterId":"\xff"'),
         VERSION_0.replace(b'{"voterId":2}', b"2"),
         VERSION_0.replace(b'{"voterId":2}', b"{}"),
     ],
@@ -254,12 +256,33 @@ def test_partition_metadata(tmp_path: Path) -> None:
     assert path.read_bytes() == b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
     with pytest.raises(CorruptFileError, match="another topic"):
         check_partition_metadata(tmp_path, FILES, topic_id=b"x" * 16)
-    path.write_bytes(path.read_bytes().replace(b": 0", b": 1"))
-    with pytest.raises(UnknownVersionError):
+
+
+def test_a_later_version_of_partition_metadata_names_the_topic_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "partition.metadata"
+    path.write_bytes(b"version: 1\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\nmore: 1")
+    assert check_partition_metadata(tmp_path, FILES)
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "problem"),
+    [
+        (b"", CorruptFileError, "not a partition metadata file"),
+        (b"version: -1\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ", UnknownVersionError, "version -1"),
+        (b"\xff: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ", CorruptFileError, "not a partition"),
+    ],
+)
+def test_damaged_partition_metadata_is_refused(
+    tmp_path: Path, content: bytes, error: type[StorageError], problem: str
+) -> None:
+    (tmp_path / "partition.metadata").write_bytes(content)
+    with pytest.raises(error, match=problem):
         check_partition_metadata(tmp_path, FILES)
-    path.write_bytes(b"")
-    with pytest.raises(CorruptFileError, match="not a partition metadata file"):
-        check_partition_metadata(tmp_path, FILES)
+
+
+def test_a_checkpoint_that_is_not_utf_8_is_refused() -> None:
+    with pytest.raises(CorruptFileError, match="not UTF-8"):
+        decode_offsets(b"0\n1\ntopic\xff 0 0\n", Path("file"), advice="")
 
 
 def test_the_empty_producer_state() -> None:
@@ -351,6 +374,7 @@ def test_an_error_says_file_place_and_advice_on_one_line() -> None:
         ("a=one\\\\\nb=two", {"a": "one\\", "b": "two"}),
         ("a=one\\\n\nb=two", {"a": "one", "b": "two"}),
         ("a=end\\", {"a": "end"}),
+        ("a=b\n\\", {"a": "b", "": ""}),
         ("# comment \\\na=b", {"a": "b"}),
         ("a\\ b\\:c\\=d = e", {"a b:c=d": "e"}),
         ("a=\\t\\n\\r\\f\\q\\\\", {"a": "\t\n\r\fq\\"}),

@@ -28,8 +28,11 @@ _PLAIN_BELOW: Final = 1e7
 
 
 def java_lines(data: bytes) -> list[str]:
-    """Return the lines of a text in UTF-8 as BufferedReader.readLine does: no end is needed."""
-    lines = _LINE_ENDS.split(data.decode("utf-8", "replace"))
+    """Return the lines of a text as BufferedReader.readLine does: no end is needed.
+
+    Raises UnicodeDecodeError for what is not UTF-8.
+    """
+    lines = _LINE_ENDS.split(data.decode())
     if not lines[-1]:
         lines.pop()
     return lines

@@ -55,7 +55,7 @@ def _logical_lines(text: str) -> Iterator[str]:
             if joined:
                 yield joined
             joined = ""
-    if continuing and joined:
+    if continuing:
         yield joined
 
 

@@ -34,6 +34,10 @@ def decode_checkpoint(
     `entry_of` makes an entry of the fields of a line, and raises ValueError where it cannot. Raises
     CorruptFileError and UnknownVersionError.
     """
+    try:
+        lines = java_lines(data)
+    except UnicodeDecodeError as error:
+        raise CorruptFileError("not UTF-8", file=file, advice=advice) from error
 
     def read(line: str, value_of: Callable[[str], Value]) -> Value:
         try:
@@ -42,7 +46,6 @@ def decode_checkpoint(
             problem = f"malformed line {shortened(line)!r}"
             raise CorruptFileError(problem, file=file, advice=advice) from error
 
-    lines = java_lines(data)
     if not lines:
         return []
     version = read(lines[0], _number)

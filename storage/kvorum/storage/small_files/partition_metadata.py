@@ -32,18 +32,18 @@ def read_partition_metadata(directory: Path, files: FileSystem) -> bytes | None:
 def decode_partition_metadata(data: bytes, file: Path) -> bytes:
     """Return the topic id in `data`, the content of `file`.
 
-    As in Kafka, only the values of the first two lines count. Raises CorruptFileError and
-    UnknownVersionError.
+    As in Kafka, only the values of the first two lines count, and later versions have them too.
+    Raises CorruptFileError and UnknownVersionError.
     """
-    fields = [_SEPARATOR.split(line) for line in java_lines(data)[:2]]
     try:
+        fields = [_SEPARATOR.split(line) for line in java_lines(data)[:2]]
         (_, version_text), (_, topic_id_text) = fields
         version = parse_java_integer(version_text, bits=32)
-        topic_id = uuid_from_text(topic_id_text) if version == _VERSION else ZERO_UUID
+        topic_id = uuid_from_text(topic_id_text) if version >= _VERSION else ZERO_UUID
     except ValueError as error:
         problem = "not a partition metadata file"
         raise CorruptFileError(problem, file=file, advice=_ADVICE) from error
-    if version != _VERSION:
+    if version < _VERSION:
         problem = f"unrecognised version {version} of partition metadata file"
         raise UnknownVersionError(problem, file=file, advice=_ADVICE)
     if topic_id == ZERO_UUID:

@@ -116,7 +116,10 @@ def encode_quorum_state(state: QuorumState, version: int) -> bytes:
 
 def decode_quorum_state(data: bytes, file: Path) -> QuorumState:
     """Return the state in `data`, the content of `file`."""
-    line = first_line(data)
+    try:
+        line = first_line(data)
+    except UnicodeDecodeError as error:
+        raise _corrupt("not UTF-8", file) from error
     fields = _json_object(line, file)
     version = _whole_number(fields, "data_version", file)
     if not 0 <= version <= VERSION_MAX:
@@ -140,7 +143,10 @@ def decode_quorum_state(data: bytes, file: Path) -> QuorumState:
 
 
 def first_line(data: bytes) -> str:
-    """Return the line of a file that counts: Kafka reads none after it."""
+    """Return the line of a file that counts: Kafka reads none after it.
+
+    Raises UnicodeDecodeError.
+    """
     return next(iter(java_lines(data)), "")
 
 

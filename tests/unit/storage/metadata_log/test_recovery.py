@@ -349,8 +349,8 @@ REFUSALS: dict[str, Refusal] = {
         "not a partition metadata file",
     ),
     "partition.metadata is of an unknown version": (
-        put(HERE / PARTITION_METADATA, b"version: 1\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"),
-        "unrecognised version 1",
+        put(HERE / PARTITION_METADATA, b"version: -1\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"),
+        "unrecognised version -1",
     ),
     "only a deleted snapshot covers the start": (lose(LATEST_PATH.name), NO_SNAPSHOT),
     "no snapshot covers the start": (
