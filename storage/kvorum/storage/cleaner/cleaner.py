@@ -29,7 +29,8 @@ from kvorum.storage.cleaner.shared_log import SharedLog
 from kvorum.storage.errors import CleaningAbortedError, DiskError, PoisonedError, StorageError
 from kvorum.storage.files import FileSystem, disk_errors
 from kvorum.storage.log.batch_header import read_header
-from kvorum.storage.log.segment import RELATIVE_OFFSET_MAX, Segment
+from kvorum.storage.log.indexes import RELATIVE_OFFSET_MAX
+from kvorum.storage.log.segment import Segment
 from kvorum.storage.log.segment_list import create_cleaned_segment, segments_between, slot_holding
 from kvorum.storage.log.transaction_index import AbortedTransaction, find_aborted
 from kvorum.storage.topic_partition import TopicPartition

@@ -7,6 +7,7 @@ file they are rebuilt from all of its batches.
 from typing import NamedTuple
 
 from kvorum.storage.log.batch_header import HEADER_SIZE, continues, header_at
+from kvorum.storage.log.indexes import RELATIVE_OFFSET_MAX
 from kvorum.storage.log.log_file import LogFile
 from kvorum.storage.log.segment_indexes import SegmentIndexes
 from kvorum.storage.log.segment_scan import BadBatchError, scan_batches
@@ -73,14 +74,16 @@ class AdoptedSegment(NamedTuple):
         return self._note_from(_Reached(0, indexes.offset.base_offset), indexes)
 
     def _note_from(self, reached: _Reached, indexes: SegmentIndexes) -> _Reached:
-        """Note batches as long as they are whole and in order."""
+        """Note batches as long as they are whole, in order and within reach of the indexes."""
+        base_offset = indexes.offset.base_offset
         try:
             for position, header in scan_batches(
                 self.log.file, position=reached.position, end=self.size, verify=False
             ):
-                if not continues(
+                is_next = continues(
                     header.base_offset, reached.end_offset, may_have_gaps=self.may_have_gaps
-                ):
+                )
+                if not is_next or header.last_offset - base_offset > RELATIVE_OFFSET_MAX:
                     break
                 indexes.note(position, header)
                 reached = _Reached(position + header.size, header.next_offset)

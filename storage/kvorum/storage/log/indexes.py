@@ -18,6 +18,8 @@ from kvorum.storage.errors import DiskError
 from kvorum.storage.files import FileSystem, OpenFile, disk_errors, read_if_there
 from kvorum.storage.log.disk_queue import IN_PLACE, WriteOrder
 
+RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+"""Offsets in the index files are relative to the segment's base, as int32."""
 NO_TIMESTAMP: Final = -1
 
 

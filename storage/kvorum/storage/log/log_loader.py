@@ -28,7 +28,7 @@ from kvorum.storage.log.recovery import TornTail
 from kvorum.storage.log.segment import Segment
 from kvorum.storage.log.segment_list import SegmentList, create_segment, find_leftovers
 from kvorum.storage.log.segment_scan import BadBatchError, scan_batches
-from kvorum.storage.names import LOG_SUFFIX, SWAP_SUFFIX, parse_offset_name
+from kvorum.storage.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SWAP_SUFFIX, parse_offset_name
 
 _ADVICE = "Restore the files, or remove the directory and let the replica fetch the log anew"
 """The advice to an operator where durable records are missing."""
@@ -104,8 +104,8 @@ class LoadedLog:
     log: LocalLog
     torn_tail: TornTail | None
     recovered_segments: tuple[Path, ...]
-    recovered_from: int | None
-    """The base offset of the first segment that was read; None where that was not needed."""
+    unindexed_from: int | None
+    """The base offset of the first segment that was read, or has no index; None without one."""
     removed_files: tuple[str, ...]
 
 
@@ -144,8 +144,22 @@ def load_local_log(
         loader.close()
         raise
     recovered = tuple(segment.path for segment in loader.recovered)
-    first = loader.recovered[0].base_offset if loader.recovered else None
-    return LoadedLog(log, loader.torn_tail, recovered, first, (*removed, *find_leftovers(names)))
+    unindexed = [segment.base_offset for segment in loader.recovered]
+    unindexed += _bases_without_index(names)
+    return LoadedLog(
+        log,
+        loader.torn_tail,
+        recovered,
+        min(unindexed, default=None),
+        (*removed, *find_leftovers(names)),
+    )
+
+
+def _bases_without_index(names: list[str]) -> list[int]:
+    """Return the base offsets of segments that have lost their offset index."""
+    parsed = [found for name in names if (found := parse_offset_name(name)) is not None]
+    indexed = {base for base, suffix in parsed if suffix == OFFSET_INDEX_SUFFIX}
+    return [base for base, suffix in parsed if suffix == LOG_SUFFIX and base not in indexed]
 
 
 class _Loader:
@@ -211,8 +225,9 @@ class _Loader:
             if before is not None:
                 # Below the recovery point nothing can have been lost in this way.
                 is_durable = before.end_offset < self._checkpoint.recovery_point
+                is_deleted = segment.base_offset <= self._checkpoint.log_start_offset
                 may_have_gaps = self._config.may_have_gaps and (
-                    self._checkpoint.is_compacted or is_durable
+                    self._checkpoint.is_compacted or is_durable or is_deleted
                 )
                 is_cut |= not continues(
                     segment.base_offset, before.end_offset, may_have_gaps=may_have_gaps

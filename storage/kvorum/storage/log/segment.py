@@ -14,6 +14,7 @@ from kvorum.storage.log.batch_header import BatchHeader, continues
 from kvorum.storage.log.batch_search import find_batch, find_end_before, whole_batches_size
 from kvorum.storage.log.disk_queue import IN_PLACE, WriteOrder
 from kvorum.storage.log.file_records import FileRecords
+from kvorum.storage.log.indexes import RELATIVE_OFFSET_MAX
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.log.log_file import LogFile, SegmentRollbackError, WrittenPart
 from kvorum.storage.log.recent_batches import BatchPlace
@@ -23,8 +24,6 @@ from kvorum.storage.log.segment_scan import BadBatchError
 from kvorum.storage.log.transaction_index import TransactionIndex
 from kvorum.storage.names import DELETED_SUFFIX, LOG_SUFFIX, TRANSACTION_INDEX_SUFFIX
 
-RELATIVE_OFFSET_MAX: Final = 2**31 - 1
-"""Offsets in the index files are relative to the segment's base, as int32."""
 _DAMAGE_ADVICE: Final = (
     "Stop the node, keep a copy of the directory, and let it fetch the log anew from the quorum"
 )
@@ -164,7 +163,9 @@ class Segment:
 
     def continues(self, header: BatchHeader) -> bool:
         """Return whether a batch may follow the last one of the segment."""
-        return continues(header.base_offset, self.end_offset, may_have_gaps=self._may_have_gaps)
+        return header.last_offset - self.base_offset <= RELATIVE_OFFSET_MAX and continues(
+            header.base_offset, self.end_offset, may_have_gaps=self._may_have_gaps
+        )
 
     def note_batch(self, position: int, header: BatchHeader) -> None:
         """Account for a batch that was found in the file at `position`."""

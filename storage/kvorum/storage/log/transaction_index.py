@@ -54,7 +54,11 @@ class TransactionIndex:
 
     @property
     def entries(self) -> tuple[AbortedTransaction, ...]:
-        """All entries. Raises CorruptFileError for an entry of another version than 0."""
+        """All entries.
+
+        Raises CorruptFileError for an entry of another version than 0, and for a marker that lies
+        below the segment or not after the one before.
+        """
         return tuple(self._entries())
 
     def _entries(self) -> list[AbortedTransaction]:
@@ -66,19 +70,19 @@ class TransactionIndex:
 
     def _decoded(self, data: bytes) -> list[AbortedTransaction]:
         whole = data[: len(data) - len(data) % _ENTRY.size]
-        for position in range(0, len(whole), _ENTRY.size):
-            version = int.from_bytes(whole[position : position + 2], "big", signed=True)
+        found: list[AbortedTransaction] = []
+        end_offset = self.base_offset
+        for version, *fields in _ENTRY.iter_unpack(whole):
+            entry = AbortedTransaction._make(fields)
+            position = len(found) * _ENTRY.size
             if version != _VERSION:
-                problem = f"an aborted transaction of version {version}"
+                raise self._corrupt(f"an aborted transaction of version {version}", position)
+            if entry.last_offset < end_offset:
+                problem = f"a marker at offset {entry.last_offset}, below {end_offset}"
                 raise self._corrupt(problem, position)
-        return [AbortedTransaction._make(fields[1:]) for fields in _ENTRY.iter_unpack(whole)]
-
-    def check(self) -> None:
-        """Raise CorruptFileError if a marker lies below the segment, as Kafka's sanity check."""
-        for number, entry in enumerate(self._entries()):
-            if entry.last_offset < self.base_offset:
-                problem = f"a marker at offset {entry.last_offset}, below the segment"
-                raise self._corrupt(problem, number * _ENTRY.size)
+            found.append(entry)
+            end_offset = entry.last_offset + 1
+        return found
 
     def append(self, transaction: AbortedTransaction, order: WriteOrder = IN_PLACE) -> None:
         """Write an entry, not durably, in the `order` of the log's writes.

@@ -393,19 +393,20 @@ class UnifiedLog:
             offset = batches[-1].next_offset
             yield batches
 
-    def load_producers(self, *, now_ms: int, recovered_from: int | None = None) -> None:
+    def load_producers(self, *, now_ms: int, unindexed_from: int | None = None) -> None:
         """Begin with the newest stored state of the producers, and take in the batches after it.
 
         After a clean shutdown no batch is later, and the log is not read. The segments from
-        `recovered_from` on were open when a process ended: of their aborted transactions more or
-        less may be on the disk than of their records, so these are indexed again.
+        `unindexed_from` on were open when a process ended, or come after one that has lost its
+        index: of their aborted transactions more or less may be on the disk than of their records,
+        so these are indexed again.
         """
         producers, log = self.producers, self.local_log
         start, end = log.log_start_offset, log.log_end_offset
         again = [
             segment
             for segment in log.segments
-            if recovered_from is not None and segment.base_offset >= recovered_from
+            if unindexed_from is not None and segment.base_offset >= unindexed_from
         ]
         for segment in again:
             segment.transaction_index.reset()
@@ -543,7 +544,7 @@ def load_unified_log(
     try:
         if not has_metadata:
             write_partition_metadata(directory, files, topic_id=place.topic_id)
-        log.load_producers(now_ms=now_ms, recovered_from=loaded.recovered_from)
+        log.load_producers(now_ms=now_ms, unindexed_from=loaded.unindexed_from)
     except BaseException:
         log.local_log.abandon()
         raise

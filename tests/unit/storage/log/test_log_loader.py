@@ -141,6 +141,29 @@ def test_the_log_is_cut_at_the_first_bad_batch_after_the_recovery_point(
         assert content(again.log) == [*BATCHES[:17], make_batch(17, epoch=4)]
 
 
+@pytest.mark.parametrize("bit", [31, 32, 62])
+def test_a_batch_beyond_the_reach_of_the_indexes_is_a_torn_end(bit: int) -> None:
+    """No checksum covers the offset of a batch, and topics may lack records between batches."""
+    files = FaultyFiles()
+    filled(files)
+    left = files.after_process_crash()
+    byte, bit_of_byte = divmod(bit, 8)
+    left.names[segment(18)].content[len(BATCHES[18]) + 7 - byte] ^= 1 << bit_of_byte
+    found = loaded(left, crashed(0), config=WITH_GAPS)
+    assert content(found.log) == BATCHES[:19]
+    assert found.torn_tail is not None
+
+
+def test_a_lost_end_below_the_start_of_the_log_costs_nothing_above_it() -> None:
+    files = FaultyFiles()
+    filled(files)
+    left = files.after_process_crash()
+    del left.names[segment(6)].content[:]
+    checkpoint = replace(crashed(0, log_start_offset=12), is_compacted=False)
+    found = loaded(left, checkpoint, config=WITH_GAPS)
+    assert content(found.log) == BATCHES[12:]
+
+
 def flip(files: FaultyFiles) -> None:
     files.names[segment(12)].content[2 * len(BATCHES[0]) + 70] ^= 1
 

@@ -404,10 +404,18 @@ def test_another_version_than_0_is_refused(files: FaultyFiles, version: int) -> 
         _ = index_in(files).entries
 
 
-def test_a_marker_below_the_segment_is_found(files: FaultyFiles) -> None:
-    filled(files).check()
-    with pytest.raises(CorruptFileError, match="marker at offset 9"):
-        TransactionIndex(FILE, 10, files=files).check()
+def test_a_marker_below_the_segment_is_refused(files: FaultyFiles) -> None:
+    filled(files)
+    with pytest.raises(CorruptFileError, match=r"a marker at offset 9, below 10 .*byte 0"):
+        _ = TransactionIndex(FILE, 10, files=files).entries
+
+
+def test_a_marker_before_the_last_one_is_refused(files: FaultyFiles) -> None:
+    filled(files)
+    content = files.names[FILE].content
+    content += bytes(34)
+    with pytest.raises(CorruptFileError, match=r"a marker at offset 0, below .*byte 102"):
+        _ = index_in(files).entries
 
 
 def test_a_failed_write_leaves_the_entries_as_they_were(files: FaultyFiles) -> None:

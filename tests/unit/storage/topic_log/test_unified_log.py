@@ -27,7 +27,12 @@ from tests.unit.storage.topic_logs import (
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.local_log import LocalLog
-from kvorum.storage.names import PRODUCER_SNAPSHOT_SUFFIX, parse_offset_name
+from kvorum.storage.names import (
+    OFFSET_INDEX_SUFFIX,
+    PRODUCER_SNAPSHOT_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    parse_offset_name,
+)
 from kvorum.storage.topic_log import log_validator
 from kvorum.storage.topic_log.log_validator import (
     RECORD_ERRORS_MAX,
@@ -420,9 +425,9 @@ def test_a_search_keeps_nothing_of_the_records_that_it_passes() -> None:
     assert (found.offset, found.timestamp) == (11, 5)
 
 
-def opened(files: FaultyFiles) -> UnifiedLog:
+def opened(files: FaultyFiles, *, was_clean: bool = False) -> UnifiedLog:
     files.make_directory(ROOT)
-    directory = LogDirectory(ROOT, DIRECTORY_ID, files, was_clean=False)
+    directory = LogDirectory(ROOT, DIRECTORY_ID, files, was_clean=was_clean)
     manager = managed([directory], {PARTITION: TOPIC_ID}.get, config=CONFIG)
     return manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=DIRECTORY_ID, now_ms=NOW_MS)
 
@@ -494,4 +499,20 @@ def test_a_log_has_the_aborted_transactions_and_producers_of_its_records(seed: i
         append(again, transactional(b"y", sequence=following + number))
         abort(again)
     found = again.aborted_transactions(0, local.log_end_offset)
+    assert [(one.first_offset, one.last_offset) for one in found] == aborted_in_records(again)
+
+
+def test_aborted_transactions_of_a_segment_without_index_are_found_again() -> None:
+    """An operator who removes a damaged index removes the one beside it, as the error says."""
+    files = FaultyFiles()
+    log = opened(files)
+    for sequence in range(20):
+        append(log, transactional(b"x" * 40, sequence=sequence))
+        abort(log)
+    log.local_log.close()
+    second = log.local_log.segments[1]
+    for suffix in (OFFSET_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
+        del files.names[second.path.with_suffix(suffix)]
+    again = opened(files, was_clean=True)
+    found = again.aborted_transactions(0, again.log_end_offset)
     assert [(one.first_offset, one.last_offset) for one in found] == aborted_in_records(again)
