@@ -197,7 +197,10 @@ def test_a_damaged_request_is_met_as_by_kafka(fresh_brokers: tuple[Broker, Broke
         version = random.randint(served.min_version, served.max_version)
         frames = [broker.frame(name, version) for broker in fresh_brokers]
         damage = _damage(random, len(frames[0]))
-        to_ours, to_real = (damage(frame) for frame in frames)
+        to_ours, to_real = damaged = [damage(frame) for frame in frames]
+        if len({sent == whole for sent, whole in zip(damaged, frames, strict=True)}) > 1:
+            # The byte of one topic's id was the new one already.
+            continue
         expected = real.said_to_frame(to_real, KEYS[name], version, SILENCE_S, own=own)
         # Ours has all the time where the real one answers.
         is_silent = any(expected == silence for silence in (SILENT, NO_ANSWER))

@@ -1,8 +1,13 @@
 """The runner of Kafka's tools tells how they ended and what they printed, as a shell would."""
 
-from tests.support.kafka.java import ToolRunner
+from typing import Final
+
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import Node
 from tests.support.waiting import wait_for
+
+AFTERWARDS: Final = 20
+"""The number of tools that are run after one whose thread goes on."""
 
 
 def test_output_and_exit_code_of_a_tool_that_succeeds(kafka_tools: ToolRunner) -> None:
@@ -23,6 +28,13 @@ def test_the_exit_code_of_a_tool_that_refuses_its_arguments(kafka_tools: ToolRun
     result = kafka_tools.run("kafka-topics", "--list")
     assert result.exit_code == 1
     assert "bootstrap-server" in result.stderr
+
+
+def test_a_tool_says_nothing_after_its_end(java: Java) -> None:
+    with ToolRunner(java) as runner:
+        assert runner.run("LateWords").stderr.startswith("in time\n")
+        said = [runner.run("kafka-storage", "random-uuid").stderr for _ in range(AFTERWARDS)]
+    assert said == [""] * AFTERWARDS
 
 
 def test_a_class_that_is_not_there_fails(kafka_tools: ToolRunner) -> None:

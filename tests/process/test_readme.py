@@ -20,6 +20,8 @@ BROKER: Final = "localhost:9092"
 CONTROLLER: Final = "localhost:9093"
 CONTROLLERS: Final = "localhost:1909"
 """The addresses of three controllers, without the last digit of their ports: 1, 2 and 3."""
+SPARK_PATIENCE_S: Final = 4 * PATIENCE_S
+"""A session of Spark takes half a minute to start on a busy machine."""
 METADATA_LOG: Final = "/var/kafka/__cluster_metadata-0"
 INSTALLS_ONLY: Final = {"PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "false", "PIP_QUIET": "1"}
 """Nothing is fetched: the dependencies are there. What "false" switches off is the isolation."""
@@ -75,7 +77,7 @@ def test_rows_of_a_metadata_log(golden_sets: Path) -> None:
         "-c",
         snippet.replace(METADATA_LOG, str(log)),
         environment=shell_environment(),
-        timeout_s=PATIENCE_S,
+        timeout_s=SPARK_PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     assert "only showing top 20 rows" in done.stdout

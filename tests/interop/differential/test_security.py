@@ -61,6 +61,7 @@ class PublishingPair(Pair):
         for side in self.sides:
             side.wait_until_leading()
             side.ask("DeleteAcls", {"filters": [ANYTHING]})
+            wait_until_nothing_is_known(side)
         super().reset()
 
 
@@ -70,6 +71,12 @@ def wait_until_published(side: Side, marker: str) -> None:
     asked = {**ANYTHING, "principalFilter": marker}
     side.wait_until(lambda: side.ask("DescribeAcls", asked)["resources"], f"it tells of {marker}")
     side.take_records()
+
+
+def wait_until_nothing_is_known(side: Side) -> None:
+    side.wait_until(
+        lambda: not side.ask("DescribeAcls", ANYTHING)["resources"], "it tells of no entry"
+    )
 
 
 def entry(

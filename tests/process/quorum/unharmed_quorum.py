@@ -144,7 +144,8 @@ def _dump(tools: ToolRunner, files: Sequence[Path]) -> str:
     text = ""
     for file in files:
         dump = tools.run("kafka-dump-log", "--cluster-metadata-decoder", "--files", str(file))
-        assert (dump.exit_code, dump.stderr.strip()) == (0, _expected_complaint(file))
+        said = (dump.exit_code, dump.stderr.strip())
+        assert said == (0, _expected_complaint(file)), f"kafka-dump-log of {file}: {said}"
         assert "isvalid: false" not in dump.stdout
         text += dump.stdout[_first_batch(dump.stdout).start() :]
     return text

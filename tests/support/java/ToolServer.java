@@ -33,20 +33,20 @@ public final class ToolServer {
     }
 
     /** A stream whose end can be exchanged: classes that keep System.out still reach the tool at hand. */
-    private static final class Captured extends OutputStream {
+    private final class Captured extends OutputStream {
         private ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         private boolean ended;
 
         @Override
         public synchronized void write(int value) {
-            if (!ended) {
+            if (!ended && isOfTool(Thread.currentThread())) {
                 bytes.write(value);
             }
         }
 
         @Override
         public synchronized void write(byte[] values, int offset, int length) {
-            if (!ended) {
+            if (!ended && isOfTool(Thread.currentThread())) {
                 bytes.write(values, offset, length);
             }
         }
@@ -69,6 +69,8 @@ public final class ToolServer {
     private final Captured out = new Captured();
     private final Captured err = new Captured();
     private final List<Runnable> shutdownHooks = new ArrayList<>();
+    /** All threads of the tool at hand; null between two, for those that a former one has left. */
+    private volatile ThreadGroup tool;
     private Integer exitCode;
 
     private ToolServer() {
@@ -104,10 +106,11 @@ public final class ToolServer {
             System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
             String[] parts = Arrays.stream(line.split(" ", -1)).map(ToolServer::decoded).toArray(String[]::new);
             System.setIn(new ByteArrayInputStream(parts[1].getBytes(StandardCharsets.UTF_8)));
-            int code = run(parts[0], Arrays.copyOfRange(parts, 2, parts.length));
+            int code = runInGroup(parts[0], Arrays.copyOfRange(parts, 2, parts.length));
             shutDown();
             System.out.flush();
             System.err.flush();
+            tool = null;
             answers.println(code + " " + encoded(out.take()) + " " + encoded(err.take()));
             answers.flush();
             line = requests.readLine();
@@ -151,6 +154,20 @@ public final class ToolServer {
         throw new Ended();
     }
 
+    /** Returns whether a thread was started by the tool at hand. */
+    private boolean isOfTool(Thread thread) {
+        ThreadGroup own = tool;
+        ThreadGroup group = thread.getThreadGroup();
+        return own != null && group != null && (own == group || own.parentOf(group));
+    }
+
+    private int runInGroup(String className, String[] arguments) {
+        tool = new ThreadGroup(className);
+        int[] code = new int[1];
+        join(new Thread(tool, () -> code[0] = run(className, arguments), "main"), 0);
+        return code[0];
+    }
+
     private int run(String className, String[] arguments) {
         exitCode = null;
         int code = 0;
@@ -171,16 +188,20 @@ public final class ToolServer {
     /** Does what the end of the process would set off, so that no producer of a tool goes on. */
     private void shutDown() {
         for (Runnable hook : shutdownHooks) {
-            Thread thread = new Thread(hook, "shutdown-hook");
-            thread.setDaemon(true);
-            thread.start();
-            try {
-                thread.join(SHUTDOWN_HOOK_MS);
-            } catch (InterruptedException interrupted) {
-                throw new IllegalStateException(interrupted);
-            }
+            join(new Thread(tool, hook, "shutdown-hook"), SHUTDOWN_HOOK_MS);
         }
         shutdownHooks.clear();
+    }
+
+    /** Starts a thread and waits for it; without end where the limit is 0. */
+    private static void join(Thread thread, long limitMs) {
+        thread.setDaemon(true);
+        thread.start();
+        try {
+            thread.join(limitMs);
+        } catch (InterruptedException interrupted) {
+            throw new IllegalStateException(interrupted);
+        }
     }
 
     private static String decoded(String part) {

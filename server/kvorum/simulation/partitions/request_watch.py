@@ -173,7 +173,7 @@ class RequestWatch:
         def check(answer: Message) -> None:
             assert isinstance(answer, ProduceResponse)
             for answered in answer.responses[0].partition_responses:
-                if answered.base_offset >= 0:
+                if answered.base_offset >= 0 and answered.index in before_ends:
                     is_written = answered.base_offset >= before_ends[answered.index]
                     name = "written batches" if is_written else "duplicates answered"
                     self._around.ledger.counts[name] += 1
