@@ -1,10 +1,11 @@
 """Messages of SASL, whole and damaged at each byte, read by Kafka's classes and by ours."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Final
 
 import pytest
+from tests.interop.damaged_bytes import damaged
 from tests.support.kafka.java import Java
 
 from kvorum.security.oauth_bearer_messages import ClientResponse, OAuthBearerSyntaxError
@@ -107,17 +108,6 @@ READERS: Final[Mapping[str, Callable[[bytes], tuple[object, ...]]]] = {
 }
 
 
-def damaged(message: bytes, random: Random) -> Iterator[bytes]:
-    """Yield a message whole, and cut, shorter by a byte, longer by one and changed at each."""
-    yield message
-    for place in range(len(message)):
-        byte = bytes([random.choice(CHANGES)])
-        yield message[:place]
-        yield message[:place] + message[place + 1 :]
-        yield message[:place] + byte + message[place:]
-        yield message[:place] + byte + message[place + 1 :]
-
-
 def answer_of_ours(kind: str, message: bytes) -> str:
     try:
         read = READERS[kind](message)
@@ -138,7 +128,7 @@ def test_messages_are_read_and_refused_as_by_kafka(java: Java, seed: int) -> Non
         (kind, message)
         for kind, whole in WHOLE.items()
         for one in whole
-        for message in damaged(one, random)
+        for message in damaged(one, CHANGES, random)
     ]
     asked = [f"{kind} {message.hex()}" for kind, message in messages]
     answers = java.answers("SaslMessages", USER, PASSWORD, asked=asked)

@@ -1,11 +1,12 @@
 """The small files of data directories, whole and damaged at each byte, read by Kafka and by us."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Final
 
 import pytest
+from tests.interop.damaged_bytes import damaged
 from tests.support.kafka.java import Java
 
 from kvorum.storage.errors import StorageError
@@ -115,17 +116,6 @@ def encoded(text: str) -> str:
     return text.encode("utf-16-be", "surrogatepass").hex()
 
 
-def damaged(content: bytes, random: Random) -> Iterator[bytes]:
-    """Yield a file whole, and cut, shorter by a byte, longer by one and changed at each."""
-    yield content
-    for place in range(len(content)):
-        byte = bytes([random.choice(CHANGES)])
-        yield content[:place]
-        yield content[:place] + content[place + 1 :]
-        yield content[:place] + byte + content[place:]
-        yield content[:place] + byte + content[place + 1 :]
-
-
 def is_alike(kind: str, ours: str, theirs: str) -> bool:
     """Return whether ours is Kafka's answer, or refuses what Kafka guesses at.
 
@@ -153,7 +143,7 @@ def test_small_files_are_read_and_refused_as_by_kafka(
         (kind, content)
         for kind, whole in WHOLE.items()
         for one in whole
-        for content in damaged(one, random)
+        for content in damaged(one, CHANGES, random)
     ]
     asked = [f"{kind.replace(' ', '-')} {content.hex()}" for kind, content in given]
     answers = java.answers("SmallFiles", str(tmp_path), asked=asked)
