@@ -1,15 +1,12 @@
-"""Names in certificates: a subject's text as Java's X500Principal writes it, and equal names.
+"""The name of a certificate's subject, as Java's X500Principal writes it in the form of RFC 2253.
 
-The text is in the form of RFC 2253. It is read from the certificate's own bytes: libraries that
-read certificates write a name in their own way, and a user's name in an ACL has to be the same text
-as in Kafka.
+The name is read from the certificate's own bytes: libraries that read certificates write a name in
+their own way, and a user's name in an ACL has to be the same text as in Kafka.
 """
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
-
-from cryptography import x509
 
 from kvorum.wire.primitives import decode_with_replacement
 
@@ -70,11 +67,6 @@ def name_text(name: bytes) -> str:
         for part in _elements(_content(name, _SEQUENCE))
     ]
     return ",".join(reversed(parts))
-
-
-def is_same_name(one: x509.Name, other: x509.Name) -> bool:
-    """Return whether two names are equal; as in Java, capital letters do not count."""
-    return one == other or one.rfc4514_string().lower() == other.rfc4514_string().lower()
 
 
 def _attribute_text(attribute: bytes) -> str:

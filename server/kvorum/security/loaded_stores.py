@@ -6,10 +6,9 @@ from typing import Final, Self
 
 from cryptography import x509
 
-from kvorum.security.distinguished_name import is_same_name
 from kvorum.security.errors import UnfitStoresError
 from kvorum.security.ssl_settings import SslSettings
-from kvorum.security.stores import KeyAndChain, load_key_store, load_trust_store
+from kvorum.security.stores import KeyAndChain, is_same_name, load_key_store, load_trust_store
 
 _ALIAS: Final = "kafka"
 """The name of a key in a PEM store, which Kafka gives it."""

@@ -15,7 +15,6 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import (
     load_pkcs12,
 )
 
-from kvorum.security.distinguished_name import is_same_name
 from kvorum.security.errors import InvalidSslSettingsError
 from kvorum.security.pem import PrivateKey, read_certificates, read_key, served_key
 from kvorum.security.ssl_settings import PEM, KeyStoreSettings, TrustStoreSettings
@@ -34,6 +33,11 @@ class KeyAndChain(NamedTuple):
 
     key: PrivateKey
     chain: tuple[x509.Certificate, ...]
+
+
+def is_same_name(one: x509.Name, other: x509.Name) -> bool:
+    """Return whether two names are equal; as in Java, capital letters do not count."""
+    return one == other or one.rfc4514_string().lower() == other.rfc4514_string().lower()
 
 
 def load_key_store(settings: KeyStoreSettings) -> KeyAndChain | None:
