@@ -37,6 +37,15 @@ class BearerToken(NamedTuple):
     expires_at_ms: int
 
 
+def checked_user(name: str) -> str:
+    """Return the name of a user; raises InvalidTokenError for one that has no form in UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidTokenError("the name of the user has half of a character") from error
+    return name
+
+
 ValidateToken: TypeAlias = Callable[[str], BearerToken]
 """Checks a token; raises InvalidTokenError, or SaslBrokenError where Kafka closes at once."""
 

@@ -12,7 +12,7 @@ from joserfc.errors import JoseError
 
 from kvorum.security.errors import InvalidOAuthSettingsError
 from kvorum.security.json_web_keys import InvalidKeySetError, JsonWebKey, JsonWebKeyFile, choose_key
-from kvorum.security.oauth_bearer_server import BearerToken, InvalidTokenError
+from kvorum.security.oauth_bearer_server import BearerToken, InvalidTokenError, checked_user
 from kvorum.security.oauth_settings import OAuthSettings
 from kvorum.security.sasl_server import SaslBrokenError
 
@@ -71,7 +71,7 @@ class SignedTokenValidator:
         self._check_audience(claims.get("aud"))
         self._check_issuer(claims)
         _check_scope(claims.get(self._settings.scope_claim))
-        user = _text(claims, self._settings.subject_claim)
+        user = checked_user(_text(claims, self._settings.subject_claim))
         if max(expires_at_s, issued_at_s) > _TIME_S_MAX:
             raise SaslBrokenError("a time that Kafka cannot count in milliseconds")
         return BearerToken(user, expires_at_s * 1000)

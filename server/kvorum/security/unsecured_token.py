@@ -6,16 +6,19 @@ Kafka takes them for true where no other check of tokens is set; so they are for
 import json
 import math
 import re
-from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias, cast
 
 from kvorum.security.jaas_config import InvalidJaasConfigError
-from kvorum.security.oauth_bearer_server import BearerToken, InvalidTokenError
+from kvorum.security.oauth_bearer_server import BearerToken, InvalidTokenError, checked_user
 from kvorum.security.sasl_server import SaslBrokenError
+from kvorum.wire.java_base64 import decode_java_base64_url
 
-_BASE64_URL: Final = re.compile(r"[A-Za-z0-9_-]*")
+_NUMBER_GOES_ON: Final = re.compile(r"[^ \t\r\n]")
+_WORD_GOES_ON: Final = re.compile(r"[0-9A-Za-z_\x7f]")
+"""The characters that Jackson does not take after a number, and after true, false and null."""
+_JSON_BLANK: Final = " \t\r\n"
 _PARTS: Final = 3
 _OPTION: Final = "unsecuredValidator"
 _LONG_MAX: Final = 2**63 - 1
@@ -105,18 +108,32 @@ def json_object_of(part: str) -> Mapping[str, Claim]:
 
     Raises InvalidTokenError.
     """
-    if _BASE64_URL.fullmatch(part) is None or len(part) % 4 == 1:
-        raise InvalidTokenError("malformed Base64 URL encoded value")
-    decoded = urlsafe_b64decode(part + "=" * (-len(part) % 4))
     try:
-        text = decoded.decode().lstrip(" \t\r\n")
+        decoded = decode_java_base64_url(part)
+    except ValueError as error:
+        raise InvalidTokenError("malformed Base64 URL encoded value") from error
+    try:
+        text = _text_at_start(decoded).lstrip(_JSON_BLANK)
         # As in Kafka, what follows the value does not count.
-        value, _ = _DECODER.raw_decode(text) if text else (None, 0)
+        is_blank = not decoded.strip(_JSON_BLANK.encode())
+        value, end = (None, 0) if is_blank else _DECODER.raw_decode(text)
     except (ValueError, RecursionError) as error:
         raise InvalidTokenError("malformed JSON") from error
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    goes_on = _NUMBER_GOES_ON if is_number else _WORD_GOES_ON
+    if not isinstance(value, dict | list | str) and goes_on.match(text, end):
+        raise InvalidTokenError("malformed JSON")
     if not isinstance(value, dict):
         return {}
     return {key: _claim(each) for key, each in cast("dict[str, object]", value).items()}
+
+
+def _text_at_start(content: bytes) -> str:
+    """Return the text of bytes up to the first that is not UTF-8."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        return content[: error.start].decode()
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -155,7 +172,7 @@ def _user(claims: Mapping[str, Claim], name: str) -> str:
     value = claims.get(name)
     if not isinstance(value, str) or not value.strip(_BLANK):
         raise InvalidTokenError("No principal name in JWT claim")
-    return value
+    return checked_user(value)
 
 
 def _scope(claims: Mapping[str, Claim], name: str) -> frozenset[str]:

@@ -88,6 +88,8 @@ INVALID_TOKENS: Final = {
     "issued later": token(iat=NOW_S + 1),
     "expires as it is issued": token(iat=NOW_S - 5, exp=NOW_S - 5),
     "blank user": token(sub="  "),
+    "half of a character": token(sub="alice\ud83d"),
+    "a number that goes on": f"{encoded(b'0{}')}.{encoded(b'{}')}.",
     "scope of a number": token(scope=1),
     "signature": token() + "AAAA",
     "another algorithm": unsecured_of(json.dumps(CLAIMS), '{"alg":"RS256"}'),
