@@ -6,6 +6,10 @@ from typing import Final
 
 _STANDARD: Final = b"+/"
 _URL_SAFE: Final = b"-_"
+_DIGITS: Final = {
+    last: frozenset(string.ascii_letters + string.digits + last.decode())
+    for last in (_STANDARD, _URL_SAFE)
+}
 _DIGITS_OF_GROUP: Final = 4
 """The digits of three bytes."""
 
@@ -32,7 +36,7 @@ def _problem(text: str, last_digits: bytes) -> str | None:
     if len(text) == 1:
         return "Input byte[] should at least have 2 bytes for base64 bytes"
     digits = text.partition("=")[0]
-    known = frozenset(string.ascii_letters + string.digits + last_digits.decode())
+    known = _DIGITS[last_digits]
     for character in digits:
         if character not in known:
             return f"Illegal base64 character {_java_byte(character)}"
