@@ -9,6 +9,7 @@ with the problem, its place and advice; ``--debug`` adds the traceback.
 
 import argparse
 import importlib
+import io
 import signal
 import sys
 import traceback
@@ -65,6 +66,7 @@ class UsageError(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _print_any_text()
     try:
         code = _run(arguments)
         flush_output()
@@ -79,6 +81,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return READER_GONE
     return code
+
+
+def _print_any_text() -> None:
+    """Have a question mark printed for what the encoding of the output lacks, as in Java."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _run(arguments: Sequence[str]) -> int:
