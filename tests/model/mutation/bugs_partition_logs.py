@@ -91,7 +91,7 @@ MUTANTS = (
         cause="a log went on with the segment behind one that had lost its end",
         breaks="committed records stay",
         within="_Loader._recover",
-        old="self._checkpoint.is_compacted or is_durable",
+        old="self._checkpoint.is_compacted or is_durable or is_deleted",
         new="True",
         room="storage.log.log_loader",
     ),
