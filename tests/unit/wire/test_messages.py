@@ -301,6 +301,7 @@ def test_one_message_brings_no_other_with_it() -> None:
         "kvorum.wire",
         "kvorum.wire.error_codes",
         "kvorum.wire.errors",
+        "kvorum.wire.java_base64",
         "kvorum.wire.messages",
         "kvorum.wire.messages.fetch",
         "kvorum.wire.primitives",
