@@ -210,6 +210,9 @@ def test_a_damaged_request_is_met_as_by_kafka(fresh_brokers: tuple[Broker, Broke
         is_failed = expected == SILENT or (expected != NO_ANSWER and is_failure(expected))
         if found == expected or is_failed or _is_taken_by_kafka_alone(to_ours, name, version):
             continue
+        if found == real.said_to_frame(to_ours, KEYS[name], version, SILENCE_S, own=own):
+            # Bytes of the topics' ids, which differ, have become something else.
+            continue
         differing.append(
             f"{number}: {name} v{version} {to_ours.hex()}\n  ours {found}\n  real {expected}"
         )

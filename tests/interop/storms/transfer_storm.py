@@ -6,6 +6,7 @@ in one partition and gives to one in another. Each order is copied, in a transac
 group's offset, by an application that is killed too.
 """
 
+import importlib
 import threading
 import time
 from collections import Counter
@@ -17,7 +18,16 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
 from tests.interop.broker_cluster import BrokerCluster
 from tests.interop.clients.confluent import read_to_end, transactional_producer
 from tests.interop.storms.storm_command import EVERYBODY, StormRun, run_storm, storm_parser
@@ -315,6 +325,7 @@ def _storm(
             "every order is copied",
             otherwise=lambda: len(_values(cluster.servers, COPIES)),
         )
+    _wait_until_stable(cluster.servers)
     committed = [number for one in transfers for number in one.committed]
     aborted = [number for one in transfers for number in one.aborted]
     copied = _values(cluster.servers, COPIES)
@@ -347,11 +358,33 @@ def _values(servers: str, topic: str) -> list[str]:
     return [(message.value() or b"").decode() for message in messages]
 
 
+def _wait_until_stable(servers: str) -> None:
+    """Wait until no transaction of transfers is open, and all markers are written.
+
+    The last application of each id may have left one open, which its time-out ends, and a client
+    hears of its commit before the markers are there.
+    """
+    admin = AdminClient({"bootstrap.servers": servers})
+    # The library has no types for these.
+    offset_spec: Any = importlib.import_module("confluent_kafka.admin").OffsetSpec
+    latest = offset_spec.latest()
+    asked = {TopicPartition(ACCOUNTS, partition): latest for partition in range(PARTITIONS)}
+
+    def ends(isolation: IsolationLevel) -> list[int]:
+        found = admin.list_offsets(asked, isolation_level=isolation)
+        return [one.result().offset for one in found.values()]
+
+    wait_for(
+        lambda: ends(IsolationLevel.READ_COMMITTED) == ends(IsolationLevel.READ_UNCOMMITTED),
+        "no transfer is open",
+        not_yet=(KafkaException,),
+    )
+
+
 def _flaws_of_transfers(
     servers: str, history: WrittenHistory, committed: Collection[int], aborted: Collection[int]
 ) -> Generator[str]:
     """Yield what a reader of committed records sees of transfers that were not whole."""
-    # The last application of each id may have left a transaction open, which its time-out ends.
     places = [(ACCOUNTS, partition) for partition in range(PARTITIONS)]
     process = history.new_process()
     history.assign(process, range(PARTITIONS))
