@@ -145,7 +145,7 @@ def load_local_log(
         raise
     recovered = tuple(segment.path for segment in loader.recovered)
     unindexed = [segment.base_offset for segment in loader.recovered]
-    unindexed += _bases_without_index(names)
+    unindexed += loader.bases_without_index
     return LoadedLog(
         log,
         loader.torn_tail,
@@ -153,13 +153,6 @@ def load_local_log(
         min(unindexed, default=None),
         (*removed, *find_leftovers(names)),
     )
-
-
-def _bases_without_index(names: list[str]) -> list[int]:
-    """Return the base offsets of segments that have lost their offset index."""
-    parsed = [found for name in names if (found := parse_offset_name(name)) is not None]
-    indexed = {base for base, suffix in parsed if suffix == OFFSET_INDEX_SUFFIX}
-    return [base for base, suffix in parsed if suffix == LOG_SUFFIX and base not in indexed]
 
 
 class _Loader:
@@ -170,6 +163,7 @@ class _Loader:
     ) -> None:
         self.recovered: list[Segment] = []
         self.torn_tail: TornTail | None = None
+        self.bases_without_index: list[int] = []
         self._directory = directory
         self._files = files
         self._config = config
@@ -186,6 +180,10 @@ class _Loader:
             self._epochs.assign(epoch, start_offset)
         parsed = [parse_offset_name(name) for name in names]
         bases = [found[0] for found in parsed if found is not None and found[1] == LOG_SUFFIX]
+        indexed = {
+            found[0] for found in parsed if found is not None and found[1] == OFFSET_INDEX_SUFFIX
+        }
+        self.bases_without_index = [base for base in bases if base not in indexed]
         for base in bases:
             self._found.append(
                 Segment(self._directory, base, files=self._files, config=self._config)
