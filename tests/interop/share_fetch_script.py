@@ -1,7 +1,8 @@
 """Requests of members of share groups for records, by chance: mostly right, often nearly right.
 
 Nothing of a script waits for time: locks hold for an hour, and a fetch has its records at once or
-not at all.
+not at all. One thing is not done when it is answered, on either broker: a session that ends gives
+back its records afterwards. `Script.released` names them, for whoever goes on.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MEMBERS: Final[Mapping[str, Sequence[tuple[str, int]]]] = {
     "carol": [("two", 0)],
 }
 """The partitions of each member. Which of several is the first one, Kafka leaves to chance."""
-ALL_RECORDS: Final = 500
+ALL_RECORDS: Final = 10_000
 VERSIONS: Final = (1, 2)
 WAIT_MS: Final = 5
 NO_ACK: Final = 0
@@ -59,14 +60,43 @@ class Batches(NamedTuple):
     batches: Sequence[tuple[int, int, Sequence[int]]]
 
 
+class Delivered(NamedTuple):
+    """Records that a member was given, with the number of their deliveries so far."""
+
+    group: str
+    place: tuple[str, int]
+    offsets: range
+    delivery_count: int
+
+
 @dataclass
 class Member:
-    """The state of a member as far as the script knows: its next epoch, and its records."""
+    """The state of a member as far as the script knows: its next epoch, and its records.
+
+    `places` are the partitions of its session; the end of the session gives back the records of
+    these alone. `delivered` has all that it was given since that was done with them last.
+    """
 
     epoch: int = 0
+    places: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+    delivered: list[Delivered] = field(default_factory=list[Delivered])
     held: dict[tuple[str, int], list[tuple[int, int]]] = field(
         default_factory=dict[tuple[str, int], list[tuple[int, int]]]
     )
+
+    def change_places(self, fetch: Fetch) -> None:
+        """Change the session's partitions as a fetch wishes."""
+        if fetch.epoch == 0:
+            self.places.clear()
+        self.places.update(fetch.listed)
+        self.places.update((one.topic, one.partition) for one in fetch.acknowledged)
+        self.places.difference_update(fetch.forgotten)
+
+    def take_released(self) -> list[Delivered]:
+        """Return the records of the session's partitions, and forget them."""
+        released = [one for one in self.delivered if one.place in self.places]
+        self.delivered = [one for one in self.delivered if one.place not in self.places]
+        return released
 
 
 class Append(NamedTuple):
@@ -238,12 +268,19 @@ def _plain(value: Any) -> Any:
 
 
 class Script:
-    """Makes up the requests; `saw` tells it of their answers."""
+    """Makes up the requests; `saw` tells it of their answers.
 
-    def __init__(self, random: Random) -> None:
+    A fetch acquires before or after its own acknowledgements make room for more records in flight.
+    Where room is scarce, fetches that acquire must have none.
+    """
+
+    def __init__(self, random: Random, *, is_room_scarce: bool) -> None:
         self._random = random
+        self._is_room_scarce = is_room_scarce
         self._members = {(group, name): Member() for group in GROUPS for name in MEMBERS}
         self._ends = dict.fromkeys(_places(), 0)
+        self.released: list[Delivered] = []
+        """The records of which a member had some until its session ended with the last step."""
 
     def first_steps(self) -> Iterator[Step]:
         """Yield what begins a session of each member with all partitions."""
@@ -257,6 +294,7 @@ class Script:
 
     def saw(self, step: Step, answer: Answer) -> None:
         """Learn the epoch of a session, and what was acquired in it."""
+        self.released = []
         if isinstance(step, Append):
             self._ends[step.topic, step.partition] += sum(step.counts)
             return
@@ -267,12 +305,19 @@ class Script:
         if step.epoch == -1:
             member.epoch = 0
             member.held.clear()
+            self.released = member.take_released()
             return
         member.epoch = step.epoch + 1
+        if isinstance(step, Fetch):
+            member.change_places(step)
         for name, one in found:
+            place = name, one["partition_index"]
             for batch in one.get("acquired_records", ()):
-                held = member.held.setdefault((name, one["partition_index"]), [])
-                held.append((batch["first_offset"], batch["last_offset"]))
+                first, last = batch["first_offset"], batch["last_offset"]
+                member.held.setdefault(place, []).append((first, last))
+                offsets = range(first, last + 1)
+                count = batch["delivery_count"]
+                member.delivered.append(Delivered(step.group or "", place, offsets, count))
         for done in step.acknowledged:
             held = member.held.get((done.topic, done.partition), [])
             for first, last, _types in done.batches:
@@ -292,7 +337,9 @@ class Script:
         version = random.choice(VERSIONS)
         renews = version > 1 and random.random() < 0.08
         # A record that is released meanwhile may be acquired by the same request, or not.
-        acknowledged = self._batches(group, name, (ACCEPT, RENEW) if renews else (ACCEPT,), 0.25)
+        kinds = (ACCEPT, RENEW) if renews else (ACCEPT,)
+        share = 0 if self._is_room_scarce and not renews else 0.25
+        acknowledged = self._batches(group, name, kinds, share)
         return Fetch(
             group if random.random() < 0.98 else random.choice((None, "")),
             name if random.random() < 0.98 else random.choice(("", "x" * 37)),
