@@ -171,7 +171,8 @@ def _is_written(state: dict[str, Any], delivered: Delivered) -> bool:
     counts: dict[int, int] = {}
     for batch in state["state_batches"]:
         offsets = range(batch["first_offset"], batch["last_offset"] + 1)
-        counts.update(dict.fromkeys(offsets, batch["delivery_count"]))
+        delivery_count: int = batch["delivery_count"]
+        counts.update(dict.fromkeys(offsets, delivery_count))
     return all(
         offset < state["start_offset"] or counts.get(offset, 0) >= delivered.delivery_count
         for offset in delivered.offsets

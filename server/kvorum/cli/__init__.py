@@ -9,7 +9,6 @@ with the problem, its place and advice; ``--debug`` adds the traceback.
 
 import argparse
 import importlib
-import io
 import signal
 import sys
 import traceback
@@ -85,8 +84,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _print_any_text() -> None:
     """Have a question mark printed for what the encoding of the output lacks, as in Java."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")
+    # What a test puts into its place has no encoding.
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -364,8 +364,8 @@ def _wait_until_stable(servers: str) -> None:
     The last application of each id may have left one open, which its time-out ends, and a client
     hears of its commit before the markers are there.
     """
-    admin = AdminClient({"bootstrap.servers": servers})
     # The library has no types for these.
+    admin: Any = AdminClient({"bootstrap.servers": servers})
     offset_spec: Any = importlib.import_module("confluent_kafka.admin").OffsetSpec
     latest = offset_spec.latest()
     asked = {TopicPartition(ACCOUNTS, partition): latest for partition in range(PARTITIONS)}
