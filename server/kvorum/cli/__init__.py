@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _print_any_text() -> None:
     """Have a question mark printed for what the encoding of the output lacks, as in Java."""
-    # What a test puts into its place has no encoding.
+    # The replacement that a test puts there has no encoding.
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")
