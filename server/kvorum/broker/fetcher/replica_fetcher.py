@@ -36,6 +36,8 @@ from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsRes
 
 LATEST: Final = -1
 EARLIEST: Final = -2
+LEFT_OUT_WAIT_MS: Final = 50
+"""The longest wait at the leader while a partition waits for its disk, for the next request."""
 Key = tuple[bytes, int]
 
 
@@ -131,6 +133,11 @@ class ReplicaFetcher:
         return (each for each in writes if each.is_behind)
 
     @property
+    def is_stored(self) -> bool:
+        """Whether all that was fetched is in the files of its logs, or has failed to get there."""
+        return next(self.writes_behind(), None) is None
+
+    @property
     def max_lag(self) -> int:
         """The records by which the slowest partition is behind its high watermark."""
         return max(self._lags.values(), default=0)
@@ -151,7 +158,8 @@ class ReplicaFetcher:
     def fetch(self, now_ms: float, *, version: int, broker_epoch: int) -> Fetch | None:
         """Return the request to send, None while no partition is ready.
 
-        A log that knows no epoch is truncated to its high watermark first.
+        The leader answers soon while a partition waits for its disk, which has no part in this
+        request. A log that knows no epoch is truncated to its high watermark first.
         """
         for state in tuple(self._states.values()):
             if state.must_truncate and not state.is_truncating:
@@ -163,8 +171,12 @@ class ReplicaFetcher:
         }
         if not asked:
             return None
+        settings = self._settings
+        if not self.is_stored:
+            wait_ms_max = min(settings.wait_ms_max, LEFT_OUT_WAIT_MS)
+            settings = settings._replace(wait_ms_max=wait_ms_max)
         request = fetch_request(
-            asked.values(), self._settings, version=version, broker_epoch=broker_epoch
+            asked.values(), settings, version=version, broker_epoch=broker_epoch
         )
         return Fetch(request, asked)
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.fetcher.replica_fetcher import Key, OffsetSearch, ReplicaFetcher
@@ -18,6 +18,8 @@ from kvorum.wire.errors import WireError
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
+WRITES_WAIT_MS: Final = 10.0
+"""The longest wait of a leader's partitions for those of them whose disk is slow."""
 _log = logging.getLogger(__name__)
 
 
@@ -114,6 +116,7 @@ class ReplicaFetcherThread:
             await self._wait()
 
     async def _fetch(self) -> None:
+        await self._wait_for_writes()
         version = self._leader.fetch_version
         fetch = self.fetcher.fetch(
             self._now_ms(), version=version, broker_epoch=self._broker.epoch()
@@ -129,14 +132,32 @@ class ReplicaFetcherThread:
             offsets = await self._leader.list_offsets(search.request(self._settings.broker_id))
             search = search.on_response(self.fetcher, offsets, self._now_ms())
 
+    async def _wait_for_writes(self) -> None:
+        """Wait until slow disks have stored what was fetched, which mostly takes no millisecond.
+
+        A partition whose log is not stored has no part in the next request, and none in the ones
+        after it before that is answered.
+        """
+        end_ms = self._now_ms() + WRITES_WAIT_MS
+        while not self.fetcher.is_stored:
+            left_ms = end_ms - self._now_ms()
+            if left_ms <= 0:
+                return
+            self._has_more.clear()
+            self._set_when_stored()
+            await self._has_more.wait(left_ms)
+
     async def _wait(self) -> None:
         """Wait until a delay is over, a partition is added, or a slow disk has stored a log."""
         now_ms = self._now_ms()
         delay_ms = max(self.fetcher.next_due_ms(now_ms) - now_ms, 0)
         self._has_more.clear()
+        self._set_when_stored()
+        await self._has_more.wait(delay_ms)
+
+    def _set_when_stored(self) -> None:
         for writes in self.fetcher.writes_behind():
             writes.when_done(self._has_more.set)
-        await self._has_more.wait(delay_ms)
 
     def _now_ms(self) -> float:
         return self._broker.runtime.monotonic_ms()
