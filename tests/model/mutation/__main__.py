@@ -41,6 +41,7 @@ _COORDINATORS = (
     "tests/unit/node/test_coordinator.py",
     "tests/unit/node/test_coordinator_batches.py",
 )
+_FETCHERS = "tests/unit/node/test_replica_fetchers.py"
 _CLEANING = ("tests/unit/storage/cleaner", "tests/unit/storage/log/test_compacted_log.py")
 _TARGETS = (
     "tests/model/scenarios/test_scenarios.py",
@@ -50,11 +51,12 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("share_coordinator", ("tests/unit/node/test_share_coordinator.py",)),
     ("broker.share_partition", ("tests/unit/broker/share_partition",)),
     ("node.broker.share_fetch", ("tests/unit/node/test_share_fetch.py",)),
-    ("broker", ("tests/unit/broker",)),
+    ("broker", ("tests/unit/broker", _FETCHERS)),
     ("coordinator", ("tests/unit/coordinator", "tests/unit/groups", *_COORDINATED)),
     ("groups", ("tests/unit/groups", *_COORDINATED)),
     ("node.broker.coordinator", (*_COORDINATORS, *_COORDINATED)),
     ("node.broker.group_coordinator", _COORDINATED),
+    ("node.broker.replica_fetchers", (_FETCHERS,)),
     ("controller.quorum_reassignment", ("tests/unit/controller", *_TARGETS)),
     ("metadata", ("tests/model/simulation/test_target_voters.py", "tests/unit/metadata")),
     ("raft", _RAFT),

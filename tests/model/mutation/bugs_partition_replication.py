@@ -242,4 +242,19 @@ MUTANTS = (
         within="Partition.delete_records",
         old="self.demand_leader()",
     ),
+    liveness_bug(
+        id="request before a slow disk has stored",
+        cause="a follower asked for other partitions while its slow disk stored one",
+        breaks="writes are acknowledged",
+        within="ReplicaFetcherThread._fetch",
+        old="await self._wait_for_writes()",
+    ),
+    liveness_bug(
+        id="long wait without a slow disk's partition",
+        cause="a leader waited for idle partitions while a slow disk had stored the other one",
+        breaks="writes are acknowledged",
+        within="ReplicaFetcher.fetch",
+        old="not self.is_stored",
+        new="False",
+    ),
 )
