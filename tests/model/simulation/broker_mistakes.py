@@ -125,7 +125,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "a replica that is to leave the ISR has left it",
         promises.COMMITTED_IN_SYNC,
-        3,
+        4,
         edited(
             Edit(
                 within="_PendingIsr.maximal",
@@ -137,7 +137,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "the high watermark moves below min.insync.replicas",
         promises.LEADER_COMPLETE,
-        1,
+        8,
         edited(
             Edit(
                 within="PartitionLeader.is_under_min_isr",
@@ -161,13 +161,13 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "a change is never given up",
         promises.WRITES_END,
-        11,
+        2,
         in_place_of(PartitionLeader, "lead", lead_and_keep_the_change),
     ),
     Mistake(
         "a follower truncates to its high watermark",
         promises.LEADER_COMPLETE,
-        12,
+        10,
         in_place_of(replica_fetcher, "initial_fetch_state", truncating_to_the_high_watermark),
     ),
     Mistake(
@@ -182,7 +182,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "changes by past leaders are accepted",
         promises.LEADER_COMPLETE,
-        1,
+        19,
         in_place_of(alter_partition, "refusal_code", lenient_refusal_code),
     ),
     Mistake(
@@ -232,7 +232,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "answers of another epoch are taken",
         promises.ALL_IN_SYNC_AGAIN,
-        24,
+        1,
         _take_answers_of_another_epoch,
     ),
 )

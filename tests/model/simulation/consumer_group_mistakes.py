@@ -47,7 +47,7 @@ CONSUMER_GROUP_MISTAKES: Final = (
     Mistake(
         "a member may join in any epoch",
         promises.FENCED_ARE_REFUSED,
-        38,
+        48,
         edited(
             Edit(
                 within="Heartbeat._dynamic_member",
@@ -59,7 +59,7 @@ CONSUMER_GROUP_MISTAKES: Final = (
     Mistake(
         "one that is not a member commits in any epoch",
         promises.FENCED_ARE_REFUSED,
-        56,
+        44,
         edited(
             Edit(
                 within="check_consumer_commit",

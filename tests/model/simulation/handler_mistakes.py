@@ -305,7 +305,7 @@ HANDLER_MISTAKES: Final = (
     Mistake(
         "an older client's leave names nobody",
         promises.ANSWERS_KNOWN,
-        40,
+        32,
         edited(
             Edit(
                 within="answer",

@@ -54,7 +54,7 @@ LOGIN_MISTAKES: Final = (
     Mistake(
         "a session is twice as long as its client was told",
         promises.SESSIONS_END,
-        4,
+        7,
         edited(
             Edit(
                 within="SaslAuthentication._begin_session",
@@ -66,7 +66,7 @@ LOGIN_MISTAKES: Final = (
     Mistake(
         "a session after a further login has no end",
         promises.SESSIONS_END,
-        7,
+        10,
         edited(
             Edit(
                 within="SaslAuthentication._is_over",
@@ -117,7 +117,7 @@ LOGIN_MISTAKES: Final = (
     Mistake(
         "a further login may be another user's",
         promises.LOGINS_BY_PASSWORD,
-        10,
+        7,
         edited(
             Edit(
                 within="SaslServerAuthenticator._refuse_other_user",
@@ -129,7 +129,7 @@ LOGIN_MISTAKES: Final = (
     Mistake(
         "permissions are those of the first request",
         promises.PERMITTED,
-        35,
+        7,
         edited(
             Edit(
                 within="Authorizer.access",

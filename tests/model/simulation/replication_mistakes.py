@@ -71,7 +71,7 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "two leaders write in one epoch",
         promises.ONE_BATCH,
-        1,
+        2,
         edited(
             Edit(
                 within="Partition.append_records_to_leader",
@@ -100,7 +100,7 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "a leader's high watermark follows the slowest replica down",
         promises.WATERMARK_RISES,
-        3,
+        4,
         edited(
             Edit(
                 within="PartitionLeader._raise_high_watermark",
@@ -149,7 +149,7 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "a follower asks again in an epoch that is over",
         promises.FENCED_STAY_AWAY,
-        7,
+        1,
         edited(
             Edit(
                 within="ReplicaFetcher.on_error",
@@ -213,7 +213,7 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "a follower is in sync by the time of its last record alone",
         promises.IDLE_STAY_IN_SYNC,
-        1,
+        2,
         edited(
             Edit(
                 within="ReplicaProgress.is_caught_up",
@@ -257,7 +257,7 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "a follower fetches on before its slow disk has stored what it got",
         promises.FETCHED_FROM_END,
-        2,
+        1,
         edited(
             Edit(
                 within="PartitionFetchState.is_ready",

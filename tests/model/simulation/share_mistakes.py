@@ -43,7 +43,7 @@ SHARE_MISTAKES: Final = (
     Mistake(
         "a record is delivered as often as it is released",
         promises.DELIVERIES_COUNTED,
-        118,
+        68,
         edited(
             Edit(
                 within="InFlightState._state_within_limit",
@@ -120,7 +120,7 @@ SHARE_MISTAKES: Final = (
     Mistake(
         "a leader forgets the dead letters of the one before",
         promises.ALL_SHARED,
-        103,
+        23,
         edited(
             Edit(
                 within="_put",

@@ -44,6 +44,7 @@ def test_worlds_known_for_long_have_every_fault_and_lose_nothing() -> None:
     assert counts["leaders"] > 20
     assert counts["ISR changes"] > 50
     assert counts["deleted topics"] > 5
+    assert counts["connections given up"] > 20
 
 
 @pytest.mark.parametrize(

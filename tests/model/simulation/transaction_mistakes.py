@@ -138,7 +138,7 @@ TRANSACTION_MISTAKES: Final = (
     Mistake(
         "a producer begins while the transaction before is open",
         promises.HISTORY_IS_SOUND,
-        2,
+        10,
         edited(
             Edit(
                 within="TransactionCoordinatorShard.init_producer_id",

@@ -9,6 +9,7 @@ from kvorum.node.runtime import Runtime
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions.broker_machine import BrokerMachine
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
+from kvorum.simulation.partitions.closing_connection import ClosingConnection
 from kvorum.simulation.requests import OnAnswer, answer
 from kvorum.transactions.transaction_metadata import EPOCH_OF_EACH_TRANSACTION
 from kvorum.wire.messages.initialize_share_group_state import InitializeShareGroupStateRequest
@@ -82,6 +83,7 @@ class SimulatedConnection:
     ) -> Response:
         """Send a request; return its response. Raises ConnectionLostError where none comes."""
         around = self._around
+        connection = ClosingConnection(around, self._link[1])
         may_be_late = _may_be_late(message)
         is_over = False
 
@@ -99,10 +101,15 @@ class SimulatedConnection:
                 nonlocal is_handled
                 if may_be_late or not (is_over or is_handled):
                     is_handled = True
-                    around.servers[self._link[1]].receive(frame, reply)
+                    connection.serve(frame, reply)
 
             around.requests.ask(
-                self._link, message, serve, end, timeout_ms=timeout_ms, version=version
+                self._link,
+                message,
+                serve,
+                connection.passing_on(end),
+                timeout_ms=timeout_ms,
+                version=version,
             )
 
         answered: Response = await answer(kind, ask, ConnectionLostError("the connection broke"))

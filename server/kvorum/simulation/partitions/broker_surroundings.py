@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Final, Protocol
 
@@ -25,6 +26,7 @@ from kvorum.simulation.trace import Trace
 from kvorum.wire.primitives import Message
 
 OPERATOR_WAITS_MS: Final = 260
+END_IS_KNOWN_MS_MAX: Final = 60
 
 
 class Server(Protocol):
@@ -58,8 +60,8 @@ class Server(Protocol):
         """Have the process of a connection act upon its end, if it still runs."""
         ...
 
-    def connect(self) -> Serve:
-        """Return what takes the frames of a new connection, whose client logs in."""
+    def connect(self, connection: OpenConnection | None) -> Serve:
+        """Return what takes the frames of a new connection, whose client logs in; see `receive`."""
         ...
 
 
@@ -69,6 +71,8 @@ class BrokerSurroundings:
 
     `releases` draws the versions of older clients; without it all are of the latest release.
     `logins` is the book of the users, in a world where some clients log in.
+    `closing` draws when a broker learns of a connection's end, in a world where those who give up a
+    request close its connection.
     `on_expansion` gets the ids of a leader and of the replica that is about to join its ISR, and
     returns for how long the request is delayed; `on_outcome` gets the id of a coordinator that is
     asked to end a transaction.
@@ -91,6 +95,7 @@ class BrokerSurroundings:
     share_groups: dict[str, ShareGroupLedger]
     releases: Random | None
     logins: LoginBook | None
+    closing: Random | None
     on_expansion: Callable[[int, int], float]
     on_outcome: Callable[[int], None]
 
@@ -139,6 +144,13 @@ class BrokerSurroundings:
             self.events.after(interval_ms, again)
 
         self.events.after(self.first_ms(interval_ms), again)
+
+    def end_connection_soon(self, broker: int, connection: OpenConnection) -> None:
+        """Have a broker learn of a connection's end, in a world with ends."""
+        assert self.closing is not None
+        self.ledger.counts["connections given up"] += 1
+        end = partial(self.servers[broker].end_connection, connection)
+        self.events.after(self.closing.uniform(0, END_IS_KNOWN_MS_MAX), end)
 
     def ask_leader(self, request: Message, on_answer: OnAnswer) -> None:
         """Send an operator's request to the quorum's leader; None is the answer if none comes."""

@@ -14,6 +14,7 @@ from kvorum.node.handlers.produce import FIRST_VERSION_WITH_TOPIC_IDS
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.client_history import INFO, OK, SEND, TXN
 from kvorum.simulation.partitions.client_versions import ClientVersions
+from kvorum.simulation.partitions.closing_connection import ClosingConnection
 from kvorum.simulation.partitions.logged_in_client import LoggedInClient
 from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
 from kvorum.simulation.requests import OnAnswer
@@ -92,11 +93,12 @@ class PartitionClient:
         if self.login is not None:
             self.login.ask((self.id, broker), request, on_answer, version=version)
             return
+        connection = ClosingConnection(self.around, broker)
         self.around.requests.ask(
             (self.id, broker),
             request,
-            self.around.servers[broker].receive,
-            on_answer,
+            connection.serve,
+            connection.passing_on(on_answer),
             timeout_ms=REQUEST_TIMEOUT_MS,
             version=version,
         )

@@ -13,6 +13,7 @@ from kvorum.simulation.partitions.applications import Applications
 from kvorum.simulation.partitions.broker import Broker
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.client_history import ClientHistory
+from kvorum.simulation.partitions.closing_connection import HAS_CLOSING_CLIENTS
 from kvorum.simulation.partitions.controller_tasks import CONTROLLER_TASKS, run_task
 from kvorum.simulation.partitions.faults import Faults
 from kvorum.simulation.partitions.first_records import first_records
@@ -74,6 +75,7 @@ class Cluster:
         releases = world.random_for("api versions")
         has_older_clients = releases.random() < HAS_OLDER_CLIENTS
         logins = LoginSettings.draw(world.random_for("clients that log in"))
+        closing = world.random_for("connections that are closed")
         self._around = around = BrokerSurroundings(
             settings,
             random,
@@ -90,6 +92,7 @@ class Cluster:
             {},
             releases if has_older_clients else None,
             None if logins is None else LoginBook(logins, world.committed),
+            closing if closing.random() < HAS_CLOSING_CLIENTS else None,
             self._on_expansion,
             self._on_outcome,
         )

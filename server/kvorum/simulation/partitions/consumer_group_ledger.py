@@ -39,8 +39,8 @@ class Membership:
 
     member_id: str
     epoch: int = JOIN_EPOCH
-    owned: set[TopicIdPartition] = field(default_factory=set[TopicIdPartition])
-    """The partitions that it takes for its own."""
+    owned: set[TopicIdPartition] = field(default_factory=set[TopicIdPartition], repr=False)
+    """The partitions that it takes for its own, in no order that a failed world could repeat."""
     seen_ms: float = NEVER
     """When the present coordinator last got a heartbeat that it answered."""
     answered_ms: float = NEVER

@@ -136,8 +136,8 @@ class ConsumerMember(GroupClient):
     def describe(self) -> str:
         """Return where it stands, in words."""
         return (
-            f"{self.membership}, told {sorted(self.assigned)}, {self.subscription}, "
-            f"last answer {self.last_code}"
+            f"{self.membership} owns {sorted(self.membership.owned)}, "
+            f"told {sorted(self.assigned)}, {self.subscription}, last answer {self.last_code}"
         )
 
     # --- steps ---

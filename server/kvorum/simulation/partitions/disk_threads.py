@@ -1,10 +1,12 @@
 """The threads that write the logs of a simulated broker, and how slow its disk is.
 
 No time passes in this world while something is done. So the clock by which a log measures its
-writes jumps now and then instead, in the processes whose disk is slow.
+writes jumps now and then instead, in the processes whose disk is slow. What a thread does there
+begins late now and then.
 """
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -15,6 +17,10 @@ SLOW_DISK: Final = 0.25
 """The share of processes whose disk is slow."""
 SLOW_WRITE: Final = 0.01
 """The share of readings of a slow disk's clock at which it has jumped."""
+
+SLOW_WORK: Final = 0.1
+"""The share of a thread's works on a slow disk that take longer than most."""
+SLOW_WORK_MS_MAX: Final = 60.0
 
 
 class SimulatedDiskThreads:
@@ -36,4 +42,9 @@ class SimulatedDiskThreads:
         self, work: Callable[[], object], then: Callable[[Exception | None], None]
     ) -> None:
         """Do work later, and call back after that."""
-        self._runtime.run_blocking(work, then)
+        begin = partial(self._runtime.run_blocking, work, then)
+        if self._is_slow and self._random.random() < SLOW_WORK:
+            delay_ms = self._random.uniform(SLOW_MS, SLOW_WORK_MS_MAX)
+            self._runtime.call_at(self._runtime.monotonic_ms() + delay_ms, begin)
+        else:
+            begin()

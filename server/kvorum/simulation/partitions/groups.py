@@ -7,6 +7,7 @@ from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, PartitionClient, Topic
+from kvorum.simulation.partitions.closing_connection import ClosingConnection
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.open_connection import OpenConnection
 from kvorum.simulation.partitions.settings import OFFSETS_ID, QUIET_FROM_MS, TOPIC, TOPIC_ID
@@ -53,6 +54,7 @@ class GroupClient(PartitionClient):
         self.last_code = 0
         self._attempt = 0
         self._asked: int | None = None
+        self._own_connection: ClosingConnection | None = None
 
     @property
     def is_waiting(self) -> bool:
@@ -65,6 +67,9 @@ class GroupClient(PartitionClient):
         """End the connection: what was asked is not handled any more, and no answer is heard."""
         self._attempt += 1
         self._asked = None
+        if self._own_connection is not None:
+            self._own_connection.give_up()
+            self._own_connection = None
 
     def send(
         self,
@@ -85,9 +90,13 @@ class GroupClient(PartitionClient):
         attempt = self._attempt
         self._asked = coordinator
         is_handled = False
+        own = ClosingConnection(self.around, coordinator)
+        self._own_connection = own
 
         def end(answer: Message | None) -> None:
             if attempt == self._attempt:
+                if answer is not None:
+                    self._own_connection = None
                 self.give_up()
                 on_answer(answer)
 
@@ -95,7 +104,10 @@ class GroupClient(PartitionClient):
             nonlocal is_handled
             if attempt == self._attempt and not is_handled:
                 is_handled = True
-                self.around.servers[coordinator].receive(frame, reply, connection)
+                if connection is None:
+                    own.serve(frame, reply)
+                else:
+                    self.around.servers[coordinator].receive(frame, reply, connection)
 
         self.around.requests.ask(
             (self.id, coordinator),

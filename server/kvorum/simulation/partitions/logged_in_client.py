@@ -68,7 +68,7 @@ class _LoggedInConnection(OrderedConnection):
     def serve(self, frame: bytes, reply: OnReply) -> None:
         """Have the broker handle a frame, the first one on a new connection of its own."""
         if self._serve is None:
-            self._serve = self._server.connect()
+            self._serve = self._server.connect(self.opened)
         self._serve(frame, reply)
 
     async def log_in(self, login: SaslLogin) -> None:
@@ -123,13 +123,18 @@ class LoggedInClient:
 
         def answered(result: Message | Exception) -> None:
             if isinstance(result, Exception):
-                self._connections.pop(link[1], None)
+                self._end_connection(link[1])
                 if not isinstance(result, ConnectionLostError | SaslFailedError):
                     raise result
                 self._count(type(result).__name__)
             on_answer(result if isinstance(result, Message) else None)
 
         Task(self._answer(link, request, version), answered)
+
+    def _end_connection(self, broker: int) -> None:
+        connection = self._connections.pop(broker, None)
+        if connection is not None:
+            connection.end()
 
     async def _answer(self, link: Route, request: Message, version: int) -> Message:
         connection = await self._connect(link)

@@ -1,13 +1,16 @@
 """A connection whose requests arrive in the order in which they were sent, as TCP has it.
 
-What is lost on the way breaks it: no later request arrives.
+What is lost on the way breaks it: no later request arrives. Nor does one once the broker knows of
+its end.
 """
 
 from collections.abc import Callable
 from functools import partial
 
+from kvorum.node.serving.disconnect_listeners import DisconnectListeners
 from kvorum.simulation.network import OnReply, Route, Serve
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
+from kvorum.simulation.partitions.open_connection import OpenConnection
 from kvorum.simulation.requests import OnAnswer
 from kvorum.wire.primitives import Message
 
@@ -23,6 +26,12 @@ class OrderedConnection:
         self._incarnation = around.servers[self.broker].incarnation
         self._asked_count = 0
         self._served_count = 0
+        self.opened: OpenConnection | None = None
+        """The broker's side, in a world where connections end."""
+        self._is_known_to_end = False
+        if around.closing is not None:
+            self.opened = OpenConnection(self._incarnation)
+            self.opened.disconnect.add(self._note_known_end)
         self._early: dict[int, tuple[bytes, OnReply]] = {}
 
     def ask(
@@ -54,12 +63,20 @@ class OrderedConnection:
 
     def serve(self, frame: bytes, reply: OnReply) -> None:
         """Have the broker handle a request whose turn it is."""
-        self._around.servers[self.broker].receive(frame, reply)
+        self._around.servers[self.broker].receive(frame, reply, self.opened)
+
+    def end(self) -> None:
+        """End the connection, of which the broker learns soon."""
+        if self.opened is not None:
+            self._around.end_connection_soon(self.broker, self.opened)
+
+    def _note_known_end(self, _: DisconnectListeners) -> None:
+        self._is_known_to_end = True
 
     def _arrive(self, number: int, frame: bytes, reply: OnReply) -> None:
         """Have the broker handle a request, if all before it have come, and those after it."""
-        if number < self._served_count:
-            # The network has doubled it.
+        if number < self._served_count or self._is_known_to_end:
+            # The network has doubled it, or brings it too late.
             return
         self._early[number] = frame, reply
         server = self._around.servers[self.broker]

@@ -14,6 +14,7 @@ from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker_machine import BrokerMachine
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
+from kvorum.simulation.partitions.closing_connection import ClosingConnection
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.requests import OnAnswer, answer
 from kvorum.wire.error_codes import ErrorCode
@@ -202,9 +203,14 @@ class SimulatedLeader:
                 take(answered)
 
             guarded = self._machine.guard_reply(pass_on)
-            serve = around.servers[link[1]].receive
+            connection = ClosingConnection(around, link[1])
             around.requests.ask(
-                link, request, serve, guarded, timeout_ms=TIMEOUT_MS, version=version
+                link,
+                request,
+                connection.serve,
+                connection.passing_on(guarded),
+                timeout_ms=TIMEOUT_MS,
+                version=version,
             )
 
         return answer(kind, ask, ConnectionLostError("the connection broke"))

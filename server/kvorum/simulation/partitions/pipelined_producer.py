@@ -71,12 +71,19 @@ class PipelinedProducer(Producer):
         leader = self.remembered_leader()
         if leader is None:
             return
-        if self._connection is None or self._connection.broker != leader:
+        if self._connection is not None and self._connection.broker != leader:
+            self._end_connection()
+        if self._connection is None:
             self._connection = OrderedConnection(self.around, (self.id, leader))
         for one in self._sent:
             if one.connection is not self._connection and not one.is_appended:
                 one.connection = self._connection
                 self._send_on(self._connection, one)
+
+    def _end_connection(self) -> None:
+        if self._connection is not None:
+            self._connection.end()
+            self._connection = None
 
     def _send_on(self, connection: OrderedConnection, one: _Sent) -> None:
         connection.ask(
@@ -102,7 +109,7 @@ class PipelinedProducer(Producer):
             self.writer.end(OK)
         if one.is_appended:
             return
-        self._connection = None
+        self._end_connection()
         self.forget_leader()
         if self._is_overtaken:
             self.around.ledger.counts["overtaken batches"] += 1

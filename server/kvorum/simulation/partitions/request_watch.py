@@ -13,6 +13,7 @@ from kvorum.node.broker.group_coordinator.group_coordinator_service import Group
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.node.handlers.produce import FIRST_VERSION_WITH_TOPIC_IDS
+from kvorum.node.serving.disconnect_listeners import DisconnectListeners
 from kvorum.node.serving.request_metrics import count_errors
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.answer_check import Check
@@ -113,19 +114,26 @@ class RequestWatch:
         self._around = around
         self._machine = machine
 
-    def on_request(self, request: Message, version: int) -> Check:
-        """Take note of a request that has arrived; return the check of its answer."""
+    def on_request(
+        self, request: Message, version: int, disconnect: DisconnectListeners | None
+    ) -> Check:
+        """Take note of a request that has arrived; return the check of its answer.
+
+        There is none once the connection has ended, which is reported to `disconnect`.
+        """
         is_older = self._around.releases is not None and version < request.MAX_VERSION
         self._around.ledger.counts["requests of older clients"] += is_older
         shared = None if self._shares is None else self._shares.on_request(request)
-        return self._check_of(request, version) if shared is None else shared
+        return self._check_of(request, version, disconnect) if shared is None else shared
 
     def on_own_request(self, request: Message) -> None:
         """Take note of a request of the broker to itself."""
         if self._shares is not None:
             self._shares.on_request(request)
 
-    def _check_of(self, request: Message, version: int) -> Check:
+    def _check_of(
+        self, request: Message, version: int, disconnect: DisconnectListeners | None
+    ) -> Check:
         match request:
             case ProduceRequest():
                 return self._on_produce(request, version)
@@ -137,10 +145,10 @@ class RequestWatch:
                 return self._on_offset_fetch(request)
             case JoinGroupRequest():
                 self._group(request.group_id).on_join(request, self._around.now_ms)
-                in_time = self._in_time(request.group_id, ("join", request.member_id))
+                in_time = self._in_time(request.group_id, ("join", request.member_id), disconnect)
                 return self._of_group(request, in_time)
             case SyncGroupRequest():
-                in_time = self._in_time(request.group_id, ("sync", request.member_id))
+                in_time = self._in_time(request.group_id, ("sync", request.member_id), disconnect)
                 return self._of_group(request, in_time)
             case LeaveGroupRequest():
                 # Former versions have one member.
@@ -260,11 +268,13 @@ class RequestWatch:
                 group.on_read(index, offset, message, self._around.now_ms)
                 self._around.ledger.counts["read offsets"] += 1
 
-    def _in_time(self, group_id: str, what: tuple[str, str]) -> Callable[[], None]:
+    def _in_time(
+        self, group_id: str, what: tuple[str, str], disconnect: DisconnectListeners | None
+    ) -> Callable[[], None]:
         """Return what is to be called with an answer, which has to come while this process is up.
 
-        Excused is, as in Kafka, the answer to a request that its member has repeated, and to the
-        sync of a member that has gone.
+        Excused is, as in Kafka, the answer to a request that its member has repeated, to the sync
+        of a member that has gone, and one whose connection has ended.
         """
         group, place = self._group(group_id), (self._replicas.broker_id, *what)
         mark, longest_ms = group.begin_wait(place), group.longest_wait_ms()
@@ -283,12 +293,18 @@ class RequestWatch:
             message = f"{what} of group {group_id} at broker {place[0]}: {longest_ms} ms"
             raise PropertyViolatedError(promises.ANSWERED_IN_TIME, message)
 
+        def end(_: DisconnectListeners) -> None:
+            nonlocal is_over
+            is_over = True
+
         def answered() -> None:
             nonlocal is_over
             is_over = True
             self._around.checks.held(promises.ANSWERED_IN_TIME)
 
         self._around.events.after(longest_ms, self._machine.guard(demand))
+        if disconnect is not None:
+            disconnect.add(end)
         return answered
 
     def _demand_known(self, request: Message, known: frozenset[ErrorCode], answer: Message) -> None:

@@ -119,18 +119,20 @@ class SaslListener:
             sasl=self._sasl,
         )
 
-    def connect(self) -> Serve:
+    def connect(self, disconnect: DisconnectListeners | None) -> Serve:
         """Return what takes the frames of a new connection, one after the other's answer.
 
+        Its requests end with it, if its end is reported to `disconnect`.
         As a node that is not unfenced yet, one that does not know all entries takes none.
         """
         if self._authorizer.access(ANONYMOUS, CLIENT_HOST).acls is None:
             return refuse_connection
+        listeners = DisconnectListeners() if disconnect is None else disconnect
         sasl = SaslAuthentication(
-            self._rules, self._sasl, CLIENT_HOST, DisconnectListeners(), self._authentications
+            self._rules, self._sasl, CLIENT_HOST, listeners, self._authentications
         )
         watch = LoginWatch(self._book, self._around.checks, self._applied, self._runtime)
-        return _Connection(sasl, watch, self._served).handle
+        return _Connection(sasl, watch, self._served, listeners).handle
 
 
 def refuse_connection(_: bytes, reply: OnReply) -> None:
@@ -142,11 +144,16 @@ class _Connection:
     """One connection."""
 
     def __init__(
-        self, sasl: SaslAuthentication, watch: "LoginWatch", served: ServedRequests
+        self,
+        sasl: SaslAuthentication,
+        watch: "LoginWatch",
+        served: ServedRequests,
+        disconnect: DisconnectListeners,
     ) -> None:
         self._sasl = sasl
         self._watch = watch
         self._served = served
+        self._disconnect = disconnect
         self._is_closed = False
 
     def handle(self, frame: bytes, reply: OnReply) -> None:
@@ -162,7 +169,8 @@ class _Connection:
             self._is_closed = True
             reply(ConnectionLostError(str(error)))
             return
-        self._served.answer(arrived, self._until_closed(work), reply, check)
+        work = self._until_closed(work)
+        self._served.answer(arrived, work, reply, check, disconnect=self._disconnect)
 
     async def _until_closed(self, work: Work) -> ResponseFrame:
         """Return the response; take note of the end of the connection."""

@@ -204,15 +204,10 @@ class ServedRequests:
         )
 
     def handle(self, frame: bytes, reply: OnReply, disconnect: DisconnectListeners | None) -> None:
-        """Answer the request in a frame, now or later; see `Server.receive`.
-
-        The request ends with its connection, whose end is reported to `disconnect`.
-        """
+        """Answer the request in a frame, now or later; see `Server.receive` and `answer`."""
         arrived = Arrived.of(frame)
-        session = _CLIENT._replace(disconnect=disconnect)
-        request = self.answer(arrived, self._handler.answer(frame, session), reply)
-        if disconnect is not None:
-            disconnect.add(lambda _: request.close())
+        work = self._handler.answer(frame, _CLIENT._replace(disconnect=disconnect))
+        self.answer(arrived, work, reply, disconnect=disconnect)
 
     def answer(
         self,
@@ -220,11 +215,15 @@ class ServedRequests:
         work: Coroutine[Wait[Any], Any, ResponseFrame],
         reply: OnReply,
         *checks: Check,
-    ) -> Task[ResponseFrame]:
-        """Reply to a request with what `work` leads to, once all `checks` have looked at it."""
+        disconnect: DisconnectListeners | None,
+    ) -> None:
+        """Reply to a request with what `work` leads to, once all `checks` have looked at it.
+
+        The request ends with its connection, if that reports its end to `disconnect`.
+        """
         request, version = arrived
         try:
-            checks = (self._watch.on_request(request, version), *checks)
+            checks = (self._watch.on_request(request, version, disconnect), *checks)
         except PropertyViolatedError:
             work.close()
             raise
@@ -243,7 +242,9 @@ class ServedRequests:
                     check(answer)
                 self._send(response, reply)
 
-        return Task(work, answered)
+        task = Task(work, answered)
+        if disconnect is not None:
+            disconnect.add(lambda _: task.close())
 
     async def answer_own(self, request: IncomingRequest[Message]) -> HandlerResponse:
         """Return the answer to a request of this broker itself."""

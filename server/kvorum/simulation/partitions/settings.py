@@ -93,6 +93,8 @@ _LATE_IN_STORM: Final = 0.1, 2_000
 MOVE_IN_STORM_MS: Final = 80
 _SHARED_SEGMENT_BYTES_MIN: Final = 20_000
 """The least bytes of a coordinator's segments in a world with a share group."""
+_CONSUMER_SEGMENT_BYTES_MIN: Final = 4_000
+"""The same in a world with a consumer group."""
 _WRITE_BACK_MS: Final = 60, 400
 _WRITE_BACK_IN_STORM_MS: Final = 5, 60
 
@@ -334,6 +336,14 @@ class ClusterSettings:
         """
         return self.is_elr_enabled and self.min_insync_replicas > 1
 
+    @property
+    def _coordinator_segment_bytes(self) -> int:
+        if self.groups.share is not None:
+            return max(self.segment_bytes, _SHARED_SEGMENT_BYTES_MIN)
+        if self.groups.consumer is not None:
+            return max(self.segment_bytes, _CONSUMER_SEGMENT_BYTES_MIN)
+        return self.segment_bytes
+
     def topic_configs(self, name: str) -> dict[str, str]:
         """Return what a topic is configured with: segments that roll, and are removed soon."""
         configs = {
@@ -342,10 +352,9 @@ class ClusterSettings:
             "index.interval.bytes": "300",
             "file.delete.delay.ms": "200",
         }
-        if self.groups.share is not None and name != TOPIC:
+        if name != TOPIC:
             # A batch of a coordinator may be large that had to wait for long.
-            segment_bytes = max(self.segment_bytes, _SHARED_SEGMENT_BYTES_MIN)
-            configs |= {"internal.segment.bytes": str(segment_bytes)}
+            configs |= {"internal.segment.bytes": str(self._coordinator_segment_bytes)}
         if self.is_compacted:
             configs |= {
                 "cleanup.policy": "compact",

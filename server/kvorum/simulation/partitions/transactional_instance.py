@@ -27,6 +27,7 @@ from kvorum.simulation.partitions.clients import (
     PartitionClient,
     Topic,
 )
+from kvorum.simulation.partitions.closing_connection import ClosingConnection
 from kvorum.simulation.partitions.group_ledger import OffsetLedger
 from kvorum.simulation.partitions.settings import OFFSETS_ID, TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.transaction_book import BookedTransaction, TransactionBook
@@ -217,6 +218,7 @@ class TransactionalInstance:
         attempt = self._attempt
         self._is_waiting = True
         is_handled = False
+        connection = ClosingConnection(self._around, broker)
         may_be_late = may_be_late or self._has_own_epochs
 
         def answered(answer: Message | None) -> None:
@@ -229,13 +231,13 @@ class TransactionalInstance:
             nonlocal is_handled
             if may_be_late or (attempt == self._attempt and not is_handled):
                 is_handled = True
-                self._around.servers[broker].receive(frame, reply)
+                connection.serve(frame, reply)
 
         self._around.requests.ask(
             (self._id, broker),
             request,
             serve,
-            answered,
+            connection.passing_on(answered),
             timeout_ms=REQUEST_TIMEOUT_MS,
             version=self._version_of(type(request)),
         )
