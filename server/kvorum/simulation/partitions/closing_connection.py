@@ -11,7 +11,7 @@ from kvorum.wire.primitives import Message
 HAS_CLOSING_CLIENTS: Final = 0.5
 """The share of worlds in which those who give up a request close its connection, as clients do.
 
-In the others a request goes on, even if nobody waits for it.
+In the others a request goes on without its client.
 """
 
 
