@@ -2,7 +2,7 @@
 
 Nothing of a script waits for time: locks hold for an hour, and a fetch has its records at once or
 not at all. One thing is not done when it is answered, on either broker: a session that ends gives
-back its records afterwards. `Script.released` names them, for whoever goes on.
+back its records afterwards. `Script.released` names them, for the caller to wait for.
 """
 
 from __future__ import annotations
@@ -313,7 +313,8 @@ class Script:
         for name, one in found:
             place = name, one["partition_index"]
             for batch in one.get("acquired_records", ()):
-                first, last = batch["first_offset"], batch["last_offset"]
+                first = batch["first_offset"]
+                last = batch["last_offset"]
                 member.held.setdefault(place, []).append((first, last))
                 offsets = range(first, last + 1)
                 count = batch["delivery_count"]

@@ -21,7 +21,7 @@ from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 
 IDLE: Final = TopicPartition(PARTITION.topic, 1)
-"""A partition that nobody writes to, led by the same broker."""
+"""A partition without writers, led by the same broker."""
 WAIT_MS: Final = FetcherSettings(2).wait_ms_max
 
 
@@ -61,7 +61,8 @@ class World:
     def __init__(self) -> None:
         replicas = Replicas()
         replicas.lead(1)
-        self.one, self.two = replicas.all[1], replicas.all[2]
+        self.one = replicas.all[1]
+        self.two = replicas.all[2]
         self._events = Events()
         runtime = SimulatedRuntime(
             self._events,

@@ -172,7 +172,7 @@ class ReplicaFetcher:
         if not asked:
             return None
         settings = self._settings
-        if not self.is_stored:
+        if len(asked) < len(self._states) and not self.is_stored:
             wait_ms_max = min(settings.wait_ms_max, LEFT_OUT_WAIT_MS)
             settings = settings._replace(wait_ms_max=wait_ms_max)
         request = fetch_request(

@@ -363,10 +363,10 @@ class BrokerSession:
             return
         self._served.handle(frame, reply, disconnect)
 
-    def connect(self, disconnect: DisconnectListeners | None) -> Serve:
+    def connect(self, disconnect: DisconnectListeners) -> Serve:
         """Return what takes the frames of a new connection to the listener with SASL.
 
-        Its requests end with it, if its end is reported to `disconnect`.
+        Its requests end with it, when its end is reported to `disconnect`.
         """
         if not self.is_serving or self._logins is None:
             return refuse_connection
@@ -587,10 +587,10 @@ class Broker:
         if self.is_up and connection.incarnation == self.incarnation:
             self.machine.guard(connection.disconnect.on_disconnect)()
 
-    def connect(self, connection: OpenConnection | None) -> Serve:
+    def connect(self, connection: OpenConnection) -> Serve:
         """Return what takes the frames of a new connection, whose client logs in."""
         session = self._session
         if not self.is_up or session is None:
             return refuse_connection
-        serve = session.connect(None if connection is None else connection.disconnect)
+        serve = session.connect(connection.disconnect)
         return lambda frame, reply: self.machine.guard(partial(serve, frame, reply))()

@@ -27,6 +27,7 @@ from kvorum.wire.primitives import Message
 
 OPERATOR_WAITS_MS: Final = 260
 END_IS_KNOWN_MS_MAX: Final = 60
+"""The longest time after which a broker learns that a client has ended a connection."""
 
 
 class Server(Protocol):
@@ -60,8 +61,8 @@ class Server(Protocol):
         """Have the process of a connection act upon its end, if it still runs."""
         ...
 
-    def connect(self, connection: OpenConnection | None) -> Serve:
-        """Return what takes the frames of a new connection, whose client logs in; see `receive`."""
+    def connect(self, connection: OpenConnection) -> Serve:
+        """Return what takes the frames of a new connection, whose client logs in."""
         ...
 
 

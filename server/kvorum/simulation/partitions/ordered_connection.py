@@ -26,12 +26,10 @@ class OrderedConnection:
         self._incarnation = around.servers[self.broker].incarnation
         self._asked_count = 0
         self._served_count = 0
-        self.opened: OpenConnection | None = None
-        """The broker's side, in a world where connections end."""
+        self.opened = OpenConnection(self._incarnation)
+        """The broker's side."""
         self._is_known_to_end = False
-        if around.closing is not None:
-            self.opened = OpenConnection(self._incarnation)
-            self.opened.disconnect.add(self._note_known_end)
+        self.opened.disconnect.add(self._note_known_end)
         self._early: dict[int, tuple[bytes, OnReply]] = {}
 
     def ask(
@@ -66,8 +64,8 @@ class OrderedConnection:
         self._around.servers[self.broker].receive(frame, reply, self.opened)
 
     def end(self) -> None:
-        """End the connection, of which the broker learns soon."""
-        if self.opened is not None:
+        """End the connection, of which the broker learns soon in a world with ends."""
+        if self._around.closing is not None:
             self._around.end_connection_soon(self.broker, self.opened)
 
     def _note_known_end(self, _: DisconnectListeners) -> None:

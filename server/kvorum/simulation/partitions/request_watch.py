@@ -119,7 +119,7 @@ class RequestWatch:
     ) -> Check:
         """Take note of a request that has arrived; return the check of its answer.
 
-        There is none once the connection has ended, which is reported to `disconnect`.
+        After the end of its connection, which is reported to `disconnect`, no answer is due.
         """
         is_older = self._around.releases is not None and version < request.MAX_VERSION
         self._around.ledger.counts["requests of older clients"] += is_older

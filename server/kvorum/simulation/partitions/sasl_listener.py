@@ -119,20 +119,19 @@ class SaslListener:
             sasl=self._sasl,
         )
 
-    def connect(self, disconnect: DisconnectListeners | None) -> Serve:
+    def connect(self, disconnect: DisconnectListeners) -> Serve:
         """Return what takes the frames of a new connection, one after the other's answer.
 
-        Its requests end with it, if its end is reported to `disconnect`.
+        Its requests end with it, when its end is reported to `disconnect`.
         As a node that is not unfenced yet, one that does not know all entries takes none.
         """
         if self._authorizer.access(ANONYMOUS, CLIENT_HOST).acls is None:
             return refuse_connection
-        listeners = DisconnectListeners() if disconnect is None else disconnect
         sasl = SaslAuthentication(
-            self._rules, self._sasl, CLIENT_HOST, listeners, self._authentications
+            self._rules, self._sasl, CLIENT_HOST, disconnect, self._authentications
         )
         watch = LoginWatch(self._book, self._around.checks, self._applied, self._runtime)
-        return _Connection(sasl, watch, self._served, listeners).handle
+        return _Connection(sasl, watch, self._served, disconnect).handle
 
 
 def refuse_connection(_: bytes, reply: OnReply) -> None:

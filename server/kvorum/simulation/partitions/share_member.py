@@ -8,7 +8,7 @@ from kvorum.broker.share_partition.acknowledgement import AcknowledgeType
 from kvorum.broker.share_partition.acquisition import ShareAcquireMode
 from kvorum.groups.modern_group.member_state import JOIN_EPOCH, LEAVE_EPOCH
 from kvorum.node.handlers.share_requests import FIRST_VERSION_WITH_RENEWAL
-from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
+from kvorum.simulation.partitions.broker_surroundings import END_IS_KNOWN_MS_MAX, BrokerSurroundings
 from kvorum.simulation.partitions.clients import READ_BYTES
 from kvorum.simulation.partitions.groups import GroupClient
 from kvorum.simulation.partitions.settings import PEACE_FROM_MS, TOPIC, TOPIC_ID
@@ -36,7 +36,6 @@ SLEEP_MS_MAX: Final = 1_200
 AWAY_MS_MAX: Final = 900
 LEAVES: Final = 0.5
 """The share of processes that leave the group and end their sessions before they end."""
-IS_CUT_MS_MAX: Final = 60
 """The time in which a broker learns that a connection has ended."""
 HEARTBEAT_MS: Final = 80
 TIMEOUT_MS: Final = 500
@@ -307,4 +306,4 @@ class ShareMember(GroupClient):
             self._shares.let_go(connection.member_id)
             server.end_connection(connection.opened)
 
-        self.around.events.after(self._random.uniform(0, IS_CUT_MS_MAX), end)
+        self.around.events.after(self._random.uniform(0, END_IS_KNOWN_MS_MAX), end)
