@@ -23,7 +23,7 @@ CONSUMER_GROUP_MISTAKES: Final = (
     Mistake(
         "what a member has yet to give up has no owner",
         promises.ONE_OWNER_AT_A_TIME,
-        14,
+        26,
         edited(
             Edit(
                 within="ConsumerGroup._own",
@@ -86,7 +86,7 @@ CONSUMER_GROUP_MISTAKES: Final = (
     Mistake(
         "a group does not look at its topics again",
         promises.TARGETS_REACHED,
-        36,
+        14,
         edited(
             Edit(
                 within="ModernGroup.request_metadata_refresh",

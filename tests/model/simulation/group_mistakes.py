@@ -55,7 +55,7 @@ GROUP_MISTAKES: Final = (
     Mistake(
         "a rebalance waits for all members, however long",
         promises.ANSWERED_IN_TIME,
-        33,
+        3,
         edited(
             Edit(
                 within="Rebalance._await_joins",
@@ -131,7 +131,7 @@ GROUP_MISTAKES: Final = (
     Mistake(
         "a group lets in more members than it may",
         promises.SIZE_KEPT,
-        130,
+        104,
         edited(Edit(within="Join.decide", old="not self._is_accepted()", new="False")),
     ),
     Mistake(

@@ -163,7 +163,7 @@ LOG_MISTAKES: Final = (
     Mistake(
         "a new topic goes on in the log of a deleted one of its name",
         promises.ONE_BATCH,
-        12,
+        58,
         edited(
             Edit(within="local_changes", old="topic_id not in after.by_id", new="False"),
         ),

@@ -23,7 +23,7 @@ SHARE_MISTAKES: Final = (
     Mistake(
         "an acknowledgement is answered before it is written",
         promises.ACCEPTED_ONCE,
-        59,
+        45,
         edited(
             Edit(
                 within="LedSharePartition._decided",
@@ -145,7 +145,7 @@ SHARE_MISTAKES: Final = (
     Mistake(
         "a dead letter has a copy of the record before",
         promises.LETTERS_ARE_WHOLE,
-        84,
+        118,
         edited(
             Edit(
                 within="OriginalRecords._collect_from",

@@ -46,7 +46,7 @@ TRANSACTION_MISTAKES: Final = (
     Mistake(
         "a new coordinator forgets the outcomes that were decided",
         promises.TRANSACTIONS_REST,
-        15,
+        10,
         edited(
             Edit(
                 within="TransactionCoordinatorShard.on_loaded",
