@@ -2,8 +2,6 @@
 
 import math
 import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import pytest
@@ -17,6 +15,15 @@ from tests.interop.measured_share_group import (
     SHARE_STATE_SETTINGS,
     bury_records,
     share_records,
+)
+from tests.interop.metric_beans import (
+    HISTOGRAM_ATTRIBUTES,
+    READY,
+    Attribute,
+    attribute_values,
+    attributes_of,
+    is_of,
+    values_by_labels,
 )
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.metrics_scrape import Page, scrape
@@ -48,7 +55,6 @@ Config = CreateTopicsRequest.CreatableTopicConfig
 pytestmark = pytest.mark.sample
 
 SETTLING_MS = 1_000
-READY = "ready"
 TOPIC = "lone"
 """The topic whose first partition is on the node's own broker."""
 PLAYED = (100, 101, 102)
@@ -57,43 +63,11 @@ APPLIED_LATER = frozenset({"PartitionCount", "LeaderCount"})
 """The counts that follow the metadata: the replica manager applies a change after it is read."""
 SETTINGS = {"metadata.log.max.snapshot.interval.ms": "1000", **SHARE_STATE_SETTINGS}
 OWN_BROKER: Final = 1
-ATTRIBUTES = {Kind.GAUGE: "Value", Kind.TEXT: "Value", Kind.METER: "Count"}
-HISTOGRAM_ATTRIBUTES = frozenset({"Count", "50thPercentile", "99thPercentile", "999thPercentile"})
 METRICS = [
     metric
     for metric in all_metrics()
     if metric.domain != OWN_DOMAIN and metric not in KIP_853.metrics
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Attribute:
-    domain: str
-    keys: tuple[tuple[str, str], ...]
-    name: str
-    kind: str
-    text: str
-
-    @property
-    def type(self) -> str:
-        return dict(self.keys).get("type", "")
-
-    @property
-    def metric_name(self) -> str:
-        """The name of the metric: as the bean, or as its attribute where that has no name."""
-        return dict(self.keys).get("name", self.name)
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """The other keys of the bean."""
-        return {key: value for key, value in self.keys if key not in {"type", "name"}}
-
-
-def read(line: str) -> Attribute:
-    bean, name, kind, text = line.split("\t", 3)
-    domain, _, words = bean.partition(":")
-    pairs = (word.partition("=") for word in words.split(","))
-    return Attribute(domain, tuple((key, value) for key, _, value in pairs), name, kind, text)
 
 
 def live_through(node: Node) -> None:
@@ -167,16 +141,6 @@ class Lives(NamedTuple):
 
     before: list[Attribute]
     shared: list[Attribute]
-
-
-def attributes_of(process: subprocess.Popen[str]) -> list[Attribute]:
-    """Return what the program in `process` prints in answer to a line."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write("\n")
-    process.stdin.flush()
-    said = iter(process.stdout.readline, f"{READY}\n")
-    return [read(line.rstrip("\n")) for line in said if line.count("\t") >= 3]
 
 
 @pytest.fixture(scope="module")
@@ -274,20 +238,10 @@ def shared_page(pages: Pages) -> Page:
     return pages.shared
 
 
-def is_of(attribute: Attribute, metric: Metric) -> bool:
-    """Tell whether an attribute is what the metric is taken for."""
-    if metric.is_attribute:
-        is_named = "name" not in dict(attribute.keys) and attribute.name == metric.name
-    elif metric.kind is Kind.HISTOGRAM:
-        is_named = attribute.name in HISTOGRAM_ATTRIBUTES
-    else:
-        is_named = attribute.name == ATTRIBUTES[metric.kind]
-    return (
-        is_named
-        and (attribute.domain, attribute.type) == (metric.domain, metric.type)
-        and attribute.metric_name == metric.name
-        and set(attribute.labels) == set(metric.labels)
-    )
+def metric_named(name: str) -> Metric:
+    """Return the one metric that is exported by a name."""
+    (metric,) = [one for one in METRICS if one.exported_name == name]
+    return metric
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.exported_name)
@@ -363,25 +317,16 @@ SAME = {
 }
 
 
-def theirs_of(beans: list[Attribute], metric: Metric) -> Mapping[frozenset[tuple[str, str]], float]:
-    found = {
-        frozenset((key.replace("-", "_"), value) for key, value in each.labels.items()): each.text
-        for each in beans
-        if is_of(each, metric)
-    }
-    return {labels: float(text) for labels, text in found.items()}
-
-
 @pytest.mark.parametrize(
     "name", [f"{prefix}{name}" for prefix, names in SAME.items() for name in names]
 )
 def test_nodes_with_the_same_past_have_the_same_values(
     beans: list[Attribute], page: Page, name: str
 ) -> None:
-    (metric,) = [metric for metric in METRICS if metric.exported_name == name]
+    metric = metric_named(name)
     sample = f"{name}_total" if metric.kind is Kind.METER else name
     ours = {labels: value for (known, labels), value in page.samples.items() if known == sample}
-    theirs = theirs_of(beans, metric)
+    theirs = values_by_labels(beans, metric)
     assert {key: str(value) for key, value in ours.items()} == {
         key: str(value) for key, value in theirs.items()
     }
@@ -463,7 +408,7 @@ def compare(beans: list[Attribute], page: Page, name: str, labels: dict[str, str
     ]
     sample = f"{name}_total" if metric.kind is Kind.METER else name
     ours = page.samples[sample, frozenset(labels.items())]
-    assert ours == theirs_of(beans, metric)[frozenset(labels.items())]
+    assert ours == values_by_labels(beans, metric)[frozenset(labels.items())]
 
 
 def test_requests_took_time(page: Page) -> None:
@@ -537,16 +482,6 @@ def test_the_same_share_group_is_counted_alike(
     compare(shared_beans, shared_page, name, labels)
 
 
-def values_of(beans: list[Attribute], name: str, labels: dict[str, str]) -> dict[str, float]:
-    """Return what a metric with labels is on the real node, by the names of its attributes."""
-    (metric,) = [one for one in METRICS if one.exported_name == name]
-    return {
-        each.name: float(each.text)
-        for each in beans
-        if is_of(each, metric) and each.labels == labels
-    }
-
-
 @pytest.mark.parametrize(
     ("name", "labels"),
     [
@@ -558,7 +493,7 @@ def values_of(beans: list[Attribute], name: str, labels: dict[str, str]) -> dict
 def test_the_same_share_group_is_measured_as_often(
     shared_beans: list[Attribute], shared_page: Page, name: str, labels: dict[str, str]
 ) -> None:
-    theirs = values_of(shared_beans, name, labels)
+    theirs = attribute_values(shared_beans, metric_named(name), labels)
     assert shared_page.value(f"{name}_count", **labels) == theirs["Count"]
     assert shared_page.value(name, **labels, quantile="0.5") == theirs["50thPercentile"]
 
@@ -571,7 +506,8 @@ def test_each_load_of_a_share_partition_is_measured(
     assert shared_page.value(f"{loads}_count") == len(groups)
     # Kafka leaves out a load that another thread ends before the request looks at it again
     # (SharePartitionManager.processShareFetch).
-    assert values_of(shared_beans, loads, {})["Count"] <= len(groups)
+    theirs = attribute_values(shared_beans, metric_named(loads), {})
+    assert theirs["Count"] <= len(groups)
 
 
 def test_there_was_something_to_share(shared_page: Page) -> None:
