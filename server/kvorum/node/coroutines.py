@@ -207,16 +207,6 @@ async def all_of(
     return cast("list[Result]", in_order)
 
 
-async def shield(runtime: Runtime, coroutine: Coroutine[Wait[Any], Any, Result]) -> Result:
-    """Return the result of a coroutine that runs to its end, even if this wait for it is closed.
-
-    A request is closed with its client's connection, but what it has begun to change is completed.
-    """
-    ended: Promise[Result] = Promise(runtime)
-    Task(coroutine, ended.settle)
-    return await ended.result()
-
-
 class Pulse:
     """Something that happens again and again, for which any number of tasks may wait."""
 

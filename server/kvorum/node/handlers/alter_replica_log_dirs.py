@@ -4,9 +4,9 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import RequestError
-from kvorum.node.coroutines import shield
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.shield import shield
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,

@@ -4,9 +4,9 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError
-from kvorum.node.coroutines import shield
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.shield import shield
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kvorum.wire.primitives import Message

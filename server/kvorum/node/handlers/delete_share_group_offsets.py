@@ -4,11 +4,11 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, refused_by_message_or_default
-from kvorum.node.coroutines import shield
 from kvorum.node.handlers.group_requests import require_on_group
 from kvorum.node.handlers.share_requests import demand_share_groups
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.shield import shield
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,

@@ -4,11 +4,11 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError, refused_by_own_message
-from kvorum.node.coroutines import shield
 from kvorum.node.handlers.group_requests import context_of, require_on_group
 from kvorum.node.handlers.share_requests import demand_share_groups, is_member_id
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.shield import shield
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,

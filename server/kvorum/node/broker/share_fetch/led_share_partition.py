@@ -21,9 +21,10 @@ from kvorum.node.broker.dead_letter_queue.share_group_dlq_manager import ShareGr
 from kvorum.node.broker.share_coordinator.persister import Persister
 from kvorum.node.broker.share_fetch.share_fetch import AcknowledgeResult
 from kvorum.node.broker.share_fetch.share_partition_metrics import SharePartitionMetrics
-from kvorum.node.coroutines import Lock, Task, Wait, shield
+from kvorum.node.coroutines import Lock, Task, Wait
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.runtime import Runtime, Timer
+from kvorum.node.shield import shield
 from kvorum.storage.errors import StorageError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.read_share_group_state import (
