@@ -14,7 +14,7 @@ from tests.model.simulation.group_mistakes import GROUP_MISTAKES
 from tests.model.simulation.handler_mistakes import HANDLER_MISTAKES
 from tests.model.simulation.log_mistakes import LOG_MISTAKES
 from tests.model.simulation.login_mistakes import LOGIN_MISTAKES
-from tests.model.simulation.mistake import Mistake, edited, in_place_of
+from tests.model.simulation.mistake import Mistake, edited, in_place_of, of_ledger
 from tests.model.simulation.replication_mistakes import REPLICATION_MISTAKES
 from tests.model.simulation.share_mistakes import SHARE_MISTAKES
 from tests.model.simulation.stored_transaction_mistakes import STORED_TRANSACTION_MISTAKES
@@ -174,9 +174,7 @@ FORMER_MISTAKES: Final = (
         "producers of truncated records are remembered",
         promises.READS_COMMITTED,
         None,
-        edited(
-            Edit(within="UnifiedLog._after_truncation", old="self.load_producers(now_ms=now_ms)")
-        ),
+        of_ledger("producers behind a truncation"),
     ),
     Mistake("a flush makes nothing durable", P6, 1, _sync_nothing),
     Mistake(

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.model.mutation.mutant import Edit
-from tests.model.simulation.mistake import Mistake, edited
+from tests.model.simulation.mistake import Mistake, edited, of_ledger
 
 from kvorum.simulation.partitions import promises
 
@@ -12,25 +12,13 @@ CONSUMER_GROUP_MISTAKES: Final = (
         "a partition is given to a member before another has dropped it",
         promises.ONE_OWNER_AT_A_TIME,
         26,
-        edited(
-            Edit(
-                within="Reconciliation._approach_target",
-                old="one in pending or self.owner_epoch(topic_id, one) == NOT_OWNED",
-                new="True",
-            )
-        ),
+        of_ledger("owner not waited for"),
     ),
     Mistake(
         "what a member has yet to give up has no owner",
         promises.ONE_OWNER_AT_A_TIME,
         26,
-        edited(
-            Edit(
-                within="ConsumerGroup._own",
-                old="_places(member.assigned, member.pending_revocation)",
-                new="_places(member.assigned)",
-            )
-        ),
+        of_ledger("dropping is not owning"),
     ),
     Mistake(
         "a target that is not new has the epoch of the one before",
@@ -72,16 +60,7 @@ CONSUMER_GROUP_MISTAKES: Final = (
         "a session goes on with the first heartbeat alone",
         promises.SESSION_KEPT,
         14,
-        edited(
-            Edit(
-                within="Heartbeat.decide",
-                old="self._schedule_session(group, reconciled)",
-                new="""
-                    if self.request.member_epoch == JOIN_EPOCH:
-                        self._schedule_session(group, reconciled)
-                """,
-            )
-        ),
+        of_ledger("session of the join alone"),
     ),
     Mistake(
         "a group does not look at its topics again",
@@ -98,11 +77,6 @@ CONSUMER_GROUP_MISTAKES: Final = (
         "a new coordinator begins no sessions",
         promises.TARGETS_REACHED,
         14,
-        edited(
-            Edit(
-                within="GroupCoordinatorShard.on_loaded",
-                old="start_timers(self.state, group)",
-            )
-        ),
+        of_ledger("sessions end with the coordinator"),
     ),
 )

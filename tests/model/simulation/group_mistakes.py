@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.model.mutation.mutant import Edit
-from tests.model.simulation.mistake import Mistake, edited
+from tests.model.simulation.mistake import Mistake, edited, of_ledger
 
 from kvorum.simulation.partitions import promises
 
@@ -36,13 +36,7 @@ GROUP_MISTAKES: Final = (
         "an error of the log is answered as it is",
         promises.ANSWERS_KNOWN,
         1,
-        edited(
-            Edit(
-                within="append_error_to_response_error",
-                old="_ANSWERS.get(error, error)",
-                new="error",
-            )
-        ),
+        of_ledger("KAFKA-15647"),
     ),
     Mistake(
         "a coordinator sends each member the list of all",
@@ -138,24 +132,12 @@ GROUP_MISTAKES: Final = (
         "a commit without a generation may name no instance",
         promises.COMMITS_END,
         1,
-        edited(
-            Edit(
-                within="check_commit",
-                old="generation_id < 0 and group.is_empty",
-                new="generation_id < 0 and group.is_empty and request.group_instance_id is None",
-            )
-        ),
+        of_ledger("KAFKA-14201"),
     ),
     Mistake(
         "an operation is answered before the batch that it shares is appended",
         promises.OFFSETS_KEPT,
         1,
-        edited(
-            Edit(
-                within="CoordinatorContext._append",
-                old="batch.events.append(event)",
-                new="event.complete(None)",
-            )
-        ),
+        of_ledger("shared batch answered"),
     ),
 )

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+from tests.model.mutation.catalog import MUTANTS
 from tests.model.mutation.in_process import put_in
 from tests.model.mutation.mutant import Edit
 
@@ -28,6 +29,12 @@ class Mistake:
 def edited(*edits: Edit) -> Make:
     """Return a mistake that is made by edits of the ledger's kind."""
     return lambda patch: put_in(patch, edits)
+
+
+def of_ledger(bug_id: str) -> Make:
+    """Return a mistake that is a bug of the ledger."""
+    (bug,) = [one for one in MUTANTS if one.id == bug_id]
+    return edited(*bug.edits)
 
 
 def in_place_of(owner: object, name: str, defect: object) -> Make:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.model.mutation.mutant import Edit
-from tests.model.simulation.mistake import Mistake, edited
+from tests.model.simulation.mistake import Mistake, edited, of_ledger
 
 from kvorum.simulation.partitions import promises
 
@@ -101,13 +101,7 @@ REPLICATION_MISTAKES: Final = (
         "a leader's high watermark follows the slowest replica down",
         promises.WATERMARK_RISES,
         4,
-        edited(
-            Edit(
-                within="PartitionLeader._raise_high_watermark",
-                old="max(self.high_watermark, offset)",
-                new="offset",
-            )
-        ),
+        of_ledger("KAFKA-3978"),
     ),
     Mistake(
         "records are deleted up to the high watermark, whatever was asked for",
@@ -162,13 +156,7 @@ REPLICATION_MISTAKES: Final = (
         "any replica serves former clients",
         promises.FORMER_CLIENTS_ASK_LEADERS,
         1,
-        edited(
-            Edit(
-                within="Partition.fetch_records",
-                old="is_leader_needed or self._is_closed",
-                new="self._is_closed",
-            )
-        ),
+        of_ledger("KAFKA-9004"),
     ),
     Mistake(
         "a leader writes in the next epoch",
@@ -229,13 +217,7 @@ REPLICATION_MISTAKES: Final = (
         "a fetch of an ended process is served",
         promises.ENDED_PROCESS_IS_REFUSED,
         None,
-        edited(
-            Edit(
-                within="PartitionLeader.on_fetch",
-                old="self._is_of_past_incarnation(fetch)",
-                new="False",
-            )
-        ),
+        of_ledger("KAFKA-15221"),
     ),
     Mistake(
         "a process fetches in the epoch before its own, and is served",

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.model.mutation.mutant import Edit
-from tests.model.simulation.mistake import Mistake, edited
+from tests.model.simulation.mistake import Mistake, edited, of_ledger
 
 from kvorum.simulation.partitions import promises
 
@@ -24,46 +24,25 @@ SHARE_MISTAKES: Final = (
         "an acknowledgement is answered before it is written",
         promises.ACCEPTED_ONCE,
         45,
-        edited(
-            Edit(
-                within="LedSharePartition._decided",
-                old="shield(self._runtime, self._write(write))",
-                new="self._begin_write(write) or _answered(AcknowledgeResult(ErrorCode.NONE))",
-            )
-        ),
+        of_ledger("share acknowledgement answered"),
     ),
     Mistake(
         "a leader leaves out the stored states of records",
         promises.ACCEPTED_ONCE,
         68,
-        edited(
-            Edit(within="load", old="result.state_batches", new="()", room="broker.share_partition")
-        ),
+        of_ledger("share state without its end"),
     ),
     Mistake(
         "a record is delivered as often as it is released",
         promises.DELIVERIES_COUNTED,
         68,
-        edited(
-            Edit(
-                within="InFlightState._state_within_limit",
-                old="self.delivery_count < settings.delivery_count_limit",
-                new="True",
-            )
-        ),
+        of_ledger("share delivery limit ignored"),
     ),
     Mistake(
         "a new leader counts deliveries from the beginning",
         promises.DELIVERIES_COUNTED,
         118,
-        edited(
-            Edit(
-                within="_put",
-                old="stored.delivery_count",
-                new="0",
-                room="broker.share_partition",
-            )
-        ),
+        of_ledger("share deliveries forgotten"),
     ),
     Mistake(
         "a released record is archived",
@@ -94,41 +73,19 @@ SHARE_MISTAKES: Final = (
         "released records are not looked for",
         promises.ALL_SHARED,
         None,
-        edited(
-            Edit(
-                within="complete",
-                old="""
-                    if run.state.state is RecordState.AVAILABLE:
-                        records.may_have_available = True
-                """,
-                room="broker.share_partition",
-            )
-        ),
+        of_ledger("share release unseen"),
     ),
     Mistake(
         "an acknowledgement ends with its client's connection",
         promises.ALL_SHARED,
         None,
-        edited(
-            Edit(
-                within="LedSharePartition._decided",
-                old="shield(self._runtime, self._write(write))",
-                new="self._write(write)",
-            )
-        ),
+        of_ledger("share acknowledgement closed"),
     ),
     Mistake(
         "a leader forgets the dead letters of the one before",
         promises.ALL_SHARED,
         23,
-        edited(
-            Edit(
-                within="_put",
-                old="state is not RecordState.ARCHIVING",
-                new="True",
-                room="broker.share_partition",
-            )
-        ),
+        of_ledger("dead letters of the leader before"),
     ),
     Mistake(
         "a record that a member has accepted becomes a dead letter",
@@ -146,24 +103,12 @@ SHARE_MISTAKES: Final = (
         "a dead letter has a copy of the record before",
         promises.LETTERS_ARE_WHOLE,
         118,
-        edited(
-            Edit(
-                within="OriginalRecords._collect_from",
-                old="self.records[record.offset] = OriginalRecord(record.key, record.value)",
-                new="self.records[record.offset + 1] = OriginalRecord(record.key, record.value)",
-            )
-        ),
+        of_ledger("dead letter of another record"),
     ),
     Mistake(
         "a dead letter is sent once",
         promises.ALL_HAVE_LETTERS,
         118,
-        edited(
-            Edit(
-                within="ShareGroupDLQManager._written",
-                old="is_last or error.code not in PASSING",
-                new="True",
-            )
-        ),
+        of_ledger("dead letter sent once"),
     ),
 )

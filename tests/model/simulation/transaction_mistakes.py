@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.model.mutation.mutant import Edit
-from tests.model.simulation.mistake import Mistake, edited
+from tests.model.simulation.mistake import Mistake, edited, of_ledger
 
 from kvorum.simulation.partitions import promises
 
@@ -32,16 +32,7 @@ TRANSACTION_MISTAKES: Final = (
         "markers are written before the outcome is committed",
         promises.HISTORY_IS_SOUND,
         None,
-        edited(
-            Edit(
-                within="TransactionCoordinatorShard._prepare",
-                old="append = self._prepared_append(prepared.transactional_id)",
-                new="""
-                append = self._prepared_append(prepared.transactional_id)
-                self._surroundings.write_markers(prepared)
-                """,
-            )
-        ),
+        of_ledger("markers before the outcome is committed"),
     ),
     Mistake(
         "a new coordinator forgets the outcomes that were decided",
@@ -363,49 +354,25 @@ TRANSACTION_MISTAKES: Final = (
         "a step is taken while the one before is not committed",
         promises.HISTORY_IS_SOUND,
         None,
-        edited(
-            Edit(
-                within="TransactionalIds.is_pending",
-                old="return latest is not self.committed(transactional_id)",
-                new="return False",
-            ),
-        ),
+        of_ledger("step on a pending id"),
     ),
     Mistake(
         "the end of an older transaction completes a newer one",
         promises.HISTORY_IS_SOUND,
         None,
-        edited(
-            Edit(
-                within="TransactionMetadata.has_same_end",
-                old="self.producer_epoch == other.producer_epoch",
-                new="True",
-            ),
-        ),
+        of_ledger("KAFKA-16352"),
     ),
     Mistake(
         "a new coordinator writes markers of what is not committed",
         promises.HISTORY_IS_SOUND,
         None,
-        edited(
-            Edit(
-                within="TransactionCoordinatorShard.on_loaded",
-                old="self._outbox.set_timer(PreparedTransaction(metadata.transactional_id), 0)",
-                new="self._write_markers(metadata.transactional_id)",
-            ),
-        ),
+        of_ledger("loaded outcome is not waited for"),
     ),
     Mistake(
         "a partition counts as added before that is committed",
         promises.HISTORY_IS_SOUND,
         None,
-        edited(
-            Edit(
-                within="verified",
-                old="metadata = ids.committed(wanted.transactional_id)",
-                new="metadata = ids.latest(wanted.transactional_id)",
-            ),
-        ),
+        of_ledger("verified before it is committed"),
     ),
     Mistake(
         "a commit is acknowledged of what was aborted",
