@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
 from joserfc import jws
 from joserfc.jwk import ECKey, OctKey, RSAKey
-from tests.support.oauth_tokens import claims
+from tests.support.oauth_tokens import claims, encoded
 
 AUDIENCE: Final = "kafka"
 ISSUER: Final = "https://issuer.example"
@@ -47,6 +49,18 @@ class Issuer:
         whole = {"alg": "RS256", **({"kid": used.kid} if used.kid else {}), **(header or {})}
         named = {name: value for name, value in whole.items() if value is not None}
         return jws.serialize_compact(named, body.encode(), used, algorithms=[str(named["alg"])])
+
+    def token_with(self, header: Mapping[str, object], **changes: object) -> str:
+        """Return a token of RS256 with more in its header than a library signs."""
+        key = self.keys[0]
+        assert isinstance(key, RSAKey)
+        assert key.kid is not None
+        whole = claims(**{"aud": AUDIENCE, "iss": ISSUER, **changes})
+        parts = ({"alg": "RS256", "kid": key.kid, **header}, whole)
+        signed = ".".join(encoded(json.dumps(part).encode()) for part in parts)
+        private = key.private_key
+        assert private is not None
+        return f"{signed}.{encoded(private.sign(signed.encode(), PKCS1v15(), SHA256()))}"
 
 
 def _public(key: Key) -> dict[str, object]:

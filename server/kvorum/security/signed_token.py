@@ -5,10 +5,12 @@ import math
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NoReturn, Protocol, cast
+from typing import ClassVar, Final, NoReturn, Protocol, cast
 
 from joserfc import jws
 from joserfc.errors import JoseError
+from joserfc.jws import JWSRegistry
+from joserfc.registry import JWS_HEADER_REGISTRY
 
 from kvorum.security.errors import InvalidOAuthSettingsError
 from kvorum.security.json_web_keys import InvalidKeySetError, JsonWebKey, JsonWebKeyFile, choose_key
@@ -27,6 +29,23 @@ _PARTS: Final = 3
 _TEXTS: Final = ("iss", "sub", "jti")
 """The claims that are texts where a token has them, whether they are needed or not."""
 _TIME_S_MAX: Final = (2**63 - 1) // 1000
+_LENGTH_MAX: Final = 2**31 - 1
+_PAYLOAD_ENCODING: Final = "b64"
+"""The only parameter of a header that a token may demand to be understood (RFC 7797)."""
+
+
+class _AnyHeader(JWSRegistry):
+    """The rules for headers: the parameters that are not known do not count (RFC 7515, 4).
+
+    A token is no longer than the frame in which it has come, so no part of it has another limit.
+    """
+
+    default_header_registry: ClassVar = {
+        _PAYLOAD_ENCODING: JWS_HEADER_REGISTRY[_PAYLOAD_ENCODING],
+    }
+    max_header_length = _LENGTH_MAX
+    max_payload_length = _LENGTH_MAX
+    max_signature_length = _LENGTH_MAX
 
 
 class KeySource(Protocol):
@@ -97,9 +116,11 @@ class SignedTokenValidator:
             if key_id is not None:
                 self._keys.note_missing(key_id, self._wall_ms())
             raise InvalidTokenError("no key of the issuer suits the token")
+        rules = _AnyHeader(algorithms=[algorithm], strict_check_header=False)
         try:
-            return jws.deserialize_compact(token, key.key, algorithms=[algorithm]).payload
-        except (JoseError, ValueError) as error:
+            return jws.deserialize_compact(token, key.key, registry=rules).payload
+        # A TypeError is about a `crit` that is no list of texts.
+        except (JoseError, ValueError, TypeError) as error:
             raise InvalidTokenError(f"the signature is not verified: {error}") from error
 
     def _check_times(self, expires_at_s: int, issued_at_s: int, not_before_s: int | None) -> None:

@@ -86,6 +86,28 @@ def test_a_token_of_the_issuer_names_its_user(
     assert validate(token(**changes)) == ALICE
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        {},
+        {"pi.atm": "4"},
+        {"x5c": ["x" * 4_000]},
+        {"typ": 7},
+        {"jku": "no address"},
+        {"crit": ["b64"], "b64": True},
+    ],
+    ids=str,
+)
+def test_a_token_is_taken_whatever_else_its_header_has(
+    validate: SignedTokenValidator, header: dict[str, object]
+) -> None:
+    assert validate(OURS.token_with(header, iat=NOW_S, exp=END_S)) == ALICE
+
+
+def test_a_token_may_be_as_long_as_its_frame(validate: SignedTokenValidator) -> None:
+    assert validate(token(more="x" * 300_000)) == ALICE
+
+
 def test_a_token_is_taken_for_the_time_that_clocks_may_differ(
     validate: SignedTokenValidator,
 ) -> None:
@@ -133,6 +155,11 @@ REFUSED: Final[dict[str, str]] = {
     ),
     "no JSON": OURS.token_of("{"),
     "a list": OURS.token_of("[]"),
+    "critical that is a number": OURS.token_with({"crit": 5}),
+    "critical that is a list of objects": OURS.token_with({"crit": [{}]}),
+    "critical and not there": OURS.token_with({"crit": ["b64"]}),
+    "critical and not known": OURS.token_with({"crit": ["pi.atm"], "pi.atm": "4"}),
+    "critical that every token has": OURS.token_with({"crit": ["kid"]}),
     "two parts": "a.b",
     "an empty part": "a..b",
     "no base64": "a.b.c",
