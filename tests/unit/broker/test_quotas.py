@@ -9,6 +9,7 @@ from tests.unit.broker.fetcher.replicas import Replicas
 from kvorum.broker.broker_topic_stats import BrokerTopicMetrics, BrokerTopicStats
 from kvorum.broker.quota.client_quota_manager import (
     CONSUMER_BYTE_RATE,
+    FORGET_INTERVAL_MS,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
     THROTTLE_TIME_MS_MAX,
@@ -18,7 +19,7 @@ from kvorum.broker.quota.client_quota_manager import (
     QuotaClient,
     QuotaManagers,
 )
-from kvorum.broker.quota.rate import MetricConfig, SimpleRate
+from kvorum.broker.quota.rate import MetricConfig, Rate, SimpleRate
 from kvorum.broker.quota.replication_quota_manager import (
     ALTER_LOG_DIRS_RATE,
     FOLLOWER_RATE,
@@ -128,6 +129,25 @@ def test_quotas_follow_the_metadata_and_what_was_used_is_kept() -> None:
     assert managers.fetch.max_value_in_quota_window(ALICE) == 450
     managers.update(image(REQUEST_PERCENTAGE, {entity: 50.0}))
     assert managers.request.quotas_enabled
+
+
+def test_a_new_client_costs_no_look_at_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[None] = []
+    last_ms = Rate.last_ms.fget
+    assert last_ms is not None
+
+    def noted(rate: Rate) -> float:
+        looks.append(None)
+        return float(last_ms(rate))
+
+    monkeypatch.setattr(Rate, "last_ms", property(noted))
+    clients = manager({((CLIENT_ID, None),): 1e9})
+    count = 300
+    for number in range(count):
+        clients.maybe_record_and_get_throttle_time_ms(QuotaClient("", str(number)), 1, number)
+    assert len(looks) == count, "one for itself"
+    clients.maybe_record_and_get_throttle_time_ms(QuotaClient("", "late"), 1, FORGET_INTERVAL_MS)
+    assert len(looks) == 2 * count + 1
 
 
 def test_quotas_of_addresses_are_not_those_of_clients() -> None:

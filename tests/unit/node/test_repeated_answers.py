@@ -26,7 +26,7 @@ from kvorum.node.serving.request_handler import (
 )
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
 from kvorum.node.serving.response_frame import ResponseFrame
-from kvorum.node.serving.session import Session
+from kvorum.node.serving.session import UNAUTHENTICATED, Session
 from kvorum.security.security_protocol import SecurityProtocol
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
@@ -188,6 +188,17 @@ def test_a_client_waits_for_an_answer_that_is_known_too(listener: Listener) -> N
     listener.throttle_ms = 50
     assert listener.respond().pause_ms == 50
     assert listener.node.handled == ["A"]
+
+
+def test_a_client_that_has_not_logged_in_uses_no_quota_of_those_that_have(
+    listener: Listener,
+) -> None:
+    listener.throttle_ms = 50
+    answers = [listener.respond(principal=UNAUTHENTICATED) for _ in range(2)]
+    assert [answer.pause_ms for answer in answers] == [0, 0]
+    assert listener.node.handled == ["A"], "the second one is known"
+    assert listener.metrics.by_name["DescribeCluster"].errors == {}
+    assert listener.respond().pause_ms == 50
 
 
 def test_a_large_answer_is_not_kept(listener: Listener) -> None:

@@ -183,7 +183,7 @@ class RequestHandler(Generic[Services]):
         except NotControllerError as error:
             refusal = RequestError(ErrorCode.NOT_CONTROLLER, str(error))
             response = api.refuse(request.body, refusal, request.version)
-        response = self._throttle(request, response)
+        response = self._throttled(request, response)
         progress.has_response(self._clock.monotonic_ms())
         on_sent = partial(self._record, request, body_bytes)
         if response is None or isinstance(response, EncodedResponse):
@@ -195,7 +195,7 @@ class RequestHandler(Generic[Services]):
             response = _failed(api, request)
             parts = _encoded(request, response)
         error_counts = count_errors(response)
-        self._metrics.update_errors(header.request_api_key, error_counts)
+        self._update_errors(request, error_counts)
         own_pause_ms = 0 if api.throttle_time_ms is None else api.throttle_time_ms(response)
         pause_ms = max(progress.throttle_time_ms or 0, own_pause_ms)
         if lookup is not None and pause_ms == 0 and error_counts.keys() <= {ErrorCode.NONE}:
@@ -233,11 +233,23 @@ class RequestHandler(Generic[Services]):
         own_header = encode_response_header(
             header.request_api_key, header.request_api_version, header.correlation_id
         )
-        response = self._throttle(request, EncodedResponse(own_header + known.response))
+        response = self._throttled(request, EncodedResponse(own_header + known.response))
         progress.has_response(self._clock.monotonic_ms())
-        self._metrics.update_errors(header.request_api_key, known.error_counts)
+        self._update_errors(request, known.error_counts)
         assert isinstance(response, EncodedResponse)
         return _as_encoded(response, progress, on_sent)
+
+    def _throttled(
+        self, request: IncomingRequest[Message], response: HandlerResponse
+    ) -> HandlerResponse:
+        """Count the time of a request for the quota of its client, unless that is not known yet."""
+        return self._throttle(request, response) if request.session.is_authenticated else response
+
+    def _update_errors(
+        self, request: IncomingRequest[Message], error_counts: Mapping[int, int]
+    ) -> None:
+        if request.session.is_authenticated:
+            self._metrics.update_errors(request.header.request_api_key, error_counts)
 
     def _record(self, request: IncomingRequest[Message], body_bytes: int) -> None:
         key, body = request.header.request_api_key, request.body
