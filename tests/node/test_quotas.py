@@ -13,9 +13,10 @@ from tests.support.waiting import wait_for
 
 from kvorum.broker.quota.rate import MetricConfig, Rate, throttle_time_ms
 from kvorum.metadata.configs_image import IP, ClientQuotasImage, QuotaEntity
-from kvorum.node.serving.connection_quotas import (
+from kvorum.node.serving.connection_rates import (
     AT_ONCE,
     CONNECTION_CREATION_RATE,
+    TOO_MANY_WAIT,
     Admission,
     ConnectionRates,
     RateLimits,
@@ -284,7 +285,7 @@ def test_an_address_that_comes_too_fast_is_closed_after_a_while() -> None:
     rates = rates_of(quotas(ip_127_0_0_1=2))
     assert all(rates.admit("PLAINTEXT", HOST, 0.0) is AT_ONCE for _ in range(20))
     refused = Admission(500.0, is_served=False)
-    assert [rates.admit("PLAINTEXT", f"::ffff:{HOST}", 0.0) for _ in range(3)] == [refused] * 3
+    assert [rates.admit("PLAINTEXT", HOST, 0.0) for _ in range(3)] == [refused] * 3
     assert rates.admit("PLAINTEXT", "127.0.0.2", 0.0) is AT_ONCE
     assert rates.admit("PLAINTEXT", HOST, 500.0) is AT_ONCE
 
@@ -315,6 +316,16 @@ def test_a_full_listener_takes_its_connections_in_one_after_the_other() -> None:
     assert all(each.is_served for each in waits)
     assert [each.wait_ms for each in waits] == pytest.approx([500.0, 1000.0, 2000.0, 3000.0])
     assert rates.admit("B", HOST, 0.0) is AT_ONCE
+
+
+def test_only_so_many_connections_wait_for_their_turn() -> None:
+    rates = rates_of(quotas(), RateLimits(of_listeners={"A": 100}, waiting_max=50))
+    crowd = [rates.admit("A", HOST, float(ms)) for ms in range(8_000)]
+    assert crowd.count(TOO_MANY_WAIT) > 5_000
+    # The first ones used up what may come in ten windows.
+    assert max(each.wait_ms for each in crowd) < 10_000
+    assert rates.admit("A", HOST, 20_000.0) is AT_ONCE, "those before have had their turn"
+    assert rates.admit("B", HOST, 8_000.0) is AT_ONCE
 
 
 def test_connections_between_brokers_do_not_count_for_the_node() -> None:

@@ -29,7 +29,7 @@ def status_line(cluster: EmbeddedCluster, *, uptime_seconds: float) -> Text:
     shared = nodes[min(nodes) if leader_id is None else leader_id].node.shared_server
     image = shared.loader.published
     partitions = sum(len(topic.partitions) for topic in image.topics.by_id.values())
-    connections = sum(embedded.node.shared_server.limits.total for embedded in nodes.values())
+    connections = sum(embedded.node.shared_server.connection_count for embedded in nodes.values())
     controllers = sum(embedded.place.is_controller for embedded in nodes.values())
     minutes, seconds = divmod(int(uptime_seconds), 60)
     leader = "none" if leader_id is None else str(leader_id)

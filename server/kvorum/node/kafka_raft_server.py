@@ -27,6 +27,7 @@ from kvorum.node.metadata_loader import SnapshotGenerator
 from kvorum.node.open_file_limit import log_file_count_max
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.outbound.renewals import Renewals
+from kvorum.node.serving.connection_quotas import connection_places
 from kvorum.node.serving.listener_tls import tls_of_node
 from kvorum.node.serving.socket_server import bind
 from kvorum.node.shared_server import ServerEnvironment, SharedServer, open_shared_server
@@ -234,7 +235,7 @@ class KafkaRaftServer:
             config=config,
             sockets=sockets,
             files=files or RealFileSystem(),
-            open_files=open_files or OpenFiles(log_file_count_max(config.network.connections_max)),
+            open_files=open_files or OpenFiles(log_file_count_max(connection_places(config))),
             clock=SystemClock(),
             outgoing=self.outgoing,
         )

@@ -22,12 +22,7 @@ from kvorum.node.outbound.renewals import Renewals
 from kvorum.node.raft import RaftNode, RaftSettings
 from kvorum.node.raft.listener import CommittedBatch, InPieces, LoadedSnapshot
 from kvorum.node.runtime import Runtime
-from kvorum.node.serving.connection_quotas import (
-    ConnectionQuotas,
-    ConnectionRates,
-    rate_limits,
-    usable_limits,
-)
+from kvorum.node.serving.connection_quotas import ConnectionQuotas, quotas_of_node
 from kvorum.node.serving.connection_rules import ConnectionRules
 from kvorum.node.serving.listener_sasl import ListenerSasl, sasl_of_node
 from kvorum.node.serving.listener_tls import ListenerTls, NodeTls
@@ -157,13 +152,18 @@ class SharedServer:
     to_controllers: Outgoing
     to_brokers: Outgoing
     check_stores: Callable[[Mapping[str, str]], None]
-    limits: ConnectionQuotas
+    connection_quotas: Mapping[str, ConnectionQuotas]
     request_metrics: RequestChannelMetrics
 
     @property
     def supported_features(self) -> Mapping[str, VersionRange]:
         """The supported feature levels that this node registers with."""
         return supported_features(enable_unstable=self.config.enable_unstable_feature_versions)
+
+    @property
+    def connection_count(self) -> int:
+        """The number of open connections of all listeners."""
+        return sum(quotas.total for quotas in set(self.connection_quotas.values()))
 
     def channel(self, purpose: str, *, timeout_ms: int) -> NodeToControllerChannelManager:
         """Return a new channel to the active controller."""
@@ -186,7 +186,7 @@ class SharedServer:
             frame_bytes_max=network.request_bytes_max,
             answer=dispatcher.answer,
             refuse=dispatcher.refuse,
-            limits=self.limits,
+            limits=self.connection_quotas[listener.name],
             runtime=self.runtime,
             tls=self.tls.get(listener.name),
             sasl=self.sasl.get(listener.name),
@@ -221,13 +221,7 @@ async def open_shared_server(
     logins = logins_of_node(config)
     await run(renewals.start([*key_sets, *logins.renewables]))
     log_listener = MetadataLogListener(loader, on_failure)
-    limits = usable_limits(
-        total_max=config.network.connections_max,
-        per_address_max=config.network.connections_per_ip_max,
-        has_logs=config.is_broker,
-        overrides=config.network.connections_per_ip_overrides,
-    )
-    rates = ConnectionRates(rate_limits(config), lambda: loader.published.client_quotas)
+    connection_quotas = quotas_of_node(config, lambda: loader.published.client_quotas, clock)
     to_controllers = environment.outgoing.secured(
         ClientSecurity(context_of(tls.to_controllers), logins.at_controllers)
     )
@@ -266,7 +260,7 @@ async def open_shared_server(
         to_controllers=to_controllers,
         to_brokers=to_brokers,
         check_stores=renewal.check,
-        limits=ConnectionQuotas(limits, clock, rates),
+        connection_quotas=connection_quotas,
         request_metrics=RequestChannelMetrics(),
     )
 

@@ -106,7 +106,8 @@ settings classes are read from, as the tables in `kvorum.metadata.config_definit
   `simple`, by name or by class. Other classes are refused: they are Java.
 - A node raises its limit of open files (`ulimit -n`) to the hard one. `max.connections` is lowered
   to what that allows, less 128 for everything else: three quarters of that on a broker, whose logs
-  have the rest.
+  have the rest. An eighth of the places is for the listener between brokers alone if it has no
+  clients of its own, and on a node of both roles an eighth is for the controller's.
 - Of several faults in one file, kvorum may name another one first.
 - The documentation that DescribeConfigs carries is our own line on each key, where there is one.
 """

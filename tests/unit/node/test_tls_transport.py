@@ -10,11 +10,13 @@ from tests.support.held_threads import HeldThreads
 
 from kvorum.node.runtime import Runtime
 from kvorum.node.serving.client_transport import ClientTransport
-from kvorum.node.serving.tls_transport import TlsTransport
-from kvorum.security.tls_server import TlsServer
+from kvorum.node.serving.tls_transport import ANSWER_BYTES_MAX, TlsTransport
+from kvorum.security.tls_server import TlsBrokenError, TlsServer
 
 HALF: Final = 100
 """The bytes of a client's first message in its first part."""
+KEY_UPDATE: Final = bytes(27)
+"""As long as the answer to an update of keys in TLS 1.3."""
 
 
 class Below:
@@ -23,12 +25,13 @@ class Below:
     def __init__(self) -> None:
         self.sent = bytearray()
         self.is_over = False
+        self.is_taken = True
 
     def write(self, data: bytes) -> None:
         self.sent += data
 
     def get_write_buffer_size(self) -> int:
-        return 0
+        return 0 if self.is_taken else len(self.sent)
 
     def close(self) -> None:
         self.is_over = True
@@ -41,6 +44,22 @@ class Below:
         taken = bytes(self.sent)
         self.sent.clear()
         return taken
+
+
+class UpdatedKeys:
+    """TLS after the handshake, with a client that has its keys updated with every byte."""
+
+    is_established = True
+
+    def __init__(self) -> None:
+        self._unsent = b""
+
+    def receive(self, data: bytes) -> bytes:
+        self._unsent = KEY_UPDATE * len(data)
+        return b""
+
+    def outgoing(self) -> bytes:
+        return self._unsent
 
 
 class Handshake:
@@ -114,3 +133,28 @@ def test_nothing_is_said_to_a_client_whose_connection_was_closed_meanwhile(own: 
     assert handshake.below.is_over
     handshake.threads.release()
     assert (handshake.taken, handshake.below.take()) == ([], b"")
+
+
+def updated_keys(*, is_taken: bool) -> TlsTransport:
+    """Return the transport of a client that takes what is sent, or takes nothing."""
+    below = Below()
+    below.is_taken = is_taken
+    return TlsTransport(
+        cast("ClientTransport", below),
+        cast("TlsServer", UpdatedKeys()),
+        cast("Runtime", HeldThreads()),
+    )
+
+
+def test_a_client_that_takes_no_answers_of_tls_fills_no_memory() -> None:
+    transport = updated_keys(is_taken=False)
+    for _ in range(ANSWER_BYTES_MAX // len(KEY_UPDATE)):
+        transport.receive(b"k")
+    with pytest.raises(TlsBrokenError, match="does not take"):
+        transport.receive(b"k")
+
+
+def test_a_client_that_takes_its_answers_may_update_its_keys_as_often_as_it_likes() -> None:
+    transport = updated_keys(is_taken=True)
+    for _ in range(3):
+        transport.receive(b"k" * ANSWER_BYTES_MAX)

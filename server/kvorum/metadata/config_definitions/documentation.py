@@ -249,7 +249,7 @@ _BROKER = {
     "log.dir": "Data directory, where log.dirs is not set.",
     "log.dirs": "Data directories.",
     "max.connection.creation.rate": "Connections accepted in a second, also by listener.",
-    "max.connections": "Connections this node accepts at a time.",
+    "max.connections": "Connections accepted at a time, also by listener.",
     "max.connections.per.ip": "Connections accepted from one address at a time.",
     "max.connections.per.ip.overrides": "Other limits of hosts or addresses, as host:count.",
     "max.request.partition.size.limit": "Most partitions in one page of a response.",

@@ -16,6 +16,7 @@ from kvorum.node.config.assignors import SHARE_ASSIGNORS
 from kvorum.node.config.listener_sasl import CALLBACK_HANDLER, JAAS_CONFIG, MechanismsBetweenNodes
 from kvorum.node.config.listeners import ListenerKeys
 from kvorum.node.config.node_config import NodeConfig
+from kvorum.node.config.settings import CONNECTION_RATE, CONNECTIONS_MAX
 from kvorum.node.config.values import NODE_CONFIGS, mechanism_key
 from kvorum.raft.config import RaftConfig
 from kvorum.security.oauth_login_settings import OAuthLoginSettings
@@ -39,7 +40,7 @@ _KEYS_BY_LISTENER = (
             *keys_of(OAuthLoginSettings),
         )
     }
-    | {"max.connection.creation.rate"}
+    | {CONNECTION_RATE, CONNECTIONS_MAX}
 )
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.")
 TOPIC_KEYS_IN_USE: Final = keys_of(TopicLogConfig) | {MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION}

@@ -25,6 +25,7 @@ from kvorum.wire.records import Compression
 
 CONNECTIONS_OF_ADDRESSES: Final = "max.connections.per.ip.overrides"
 CONNECTION_RATE: Final = "max.connection.creation.rate"
+CONNECTIONS_MAX: Final = "max.connections"
 _MS_PER_S: Final = 1000
 
 
@@ -259,7 +260,9 @@ class NetworkSettings:
     fetch_session_slots: Annotated[int, "max.incremental.fetch.session.cache.slots"]
     connections_idle_ms_max: Annotated[int, "connections.max.idle.ms"]
     failed_authentication_delay_ms: Annotated[int, "connection.failed.authentication.delay.ms"]
-    connections_max: Annotated[int, "max.connections"]
+    connections_max: Annotated[int, CONNECTIONS_MAX]
+    connections_max_of_listeners: Mapping[str, int]
+    """The maximum of each listener: that of its own key, else that of the node."""
     connections_per_ip_max: Annotated[int, "max.connections.per.ip"]
     connections_per_ip_overrides: Annotated[
         Mapping[str, int], CONNECTIONS_OF_ADDRESSES, _connections_of_addresses
@@ -279,13 +282,16 @@ def network_settings(values: NodeValues, listeners: Listeners) -> NetworkSetting
     return read_settings(
         NetworkSettings,
         values.value_of,
-        connection_rates_max=MappingProxyType(
-            {listener.name: _connection_rate(values, listener.name) for listener in listeners.bound}
-        ),
+        connections_max_of_listeners=_of_listeners(values, listeners, CONNECTIONS_MAX),
+        connection_rates_max=_of_listeners(values, listeners, CONNECTION_RATE),
     )
 
 
-def _connection_rate(values: NodeValues, listener: str) -> int:
-    rate = values.of_listener(listener)(CONNECTION_RATE)
-    assert isinstance(rate, int)
-    return rate
+def _of_listeners(values: NodeValues, listeners: Listeners, key: str) -> Mapping[str, int]:
+    """Return a number that each listener may have of its own."""
+    found: dict[str, int] = {}
+    for listener in listeners.bound:
+        number = values.of_listener(listener.name)(key)
+        assert isinstance(number, int)
+        found[listener.name] = number
+    return MappingProxyType(found)

@@ -18,7 +18,7 @@ from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.runtime import Runtime
 from kvorum.node.serving.authentications import Authentications
 from kvorum.node.serving.client_transport import ClientTransport
-from kvorum.node.serving.connection_quotas import AT_ONCE
+from kvorum.node.serving.connection_rates import AT_ONCE
 from kvorum.node.serving.connection_rules import ConnectionRules
 from kvorum.node.serving.disconnect_listeners import DisconnectListeners
 from kvorum.node.serving.frame_writer import FrameWriter
@@ -86,6 +86,7 @@ class ServerConnection(asyncio.Protocol):
         self._is_reading = True
         self._is_admitted = False
         self._is_held = False
+        self._held_back = bytearray()
         self._is_finishing = False
         self._hold: asyncio.TimerHandle | None = None
         self._seen_taken_bytes = 0
@@ -117,12 +118,15 @@ class ServerConnection(asyncio.Protocol):
                 self._others.authentications,
             )
         can_be_read = tls is None or tls.context is not None
-        if can_be_read and not self._others.is_over and self._rules.limits.admit(self._peer.host):
+        if can_be_read and not self._others.is_over and self._is_let_in():
             self._is_admitted = True
             self._others.add(self)
             self._keep_pace()
         else:
             self._transport.abort()
+
+    def _is_let_in(self) -> bool:
+        return self._rules.limits.admit(self._rules.listener, self._peer.host)
 
     def _keep_pace(self) -> None:
         """Hold back, or close after the wait, a connection that exceeds a rate limit."""
@@ -130,14 +134,16 @@ class ServerConnection(asyncio.Protocol):
         if admission is AT_ONCE:
             return
         self._is_held = True
-        self._set_reading(wanted=False)
         end = self._end_hold if admission.is_served else self.abort
         self._hold = asyncio.get_running_loop().call_later(admission.wait_ms / 1000, end)
 
     def _end_hold(self) -> None:
         self._is_held = False
         self.last_active_ms = self._rules.runtime.monotonic_ms()
-        self._begin_next()
+        self._set_reading(wanted=True)
+        held, self._held_back = bytes(self._held_back), bytearray()
+        if held:
+            self.data_received(held)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """Remove the connection and give up its response."""
@@ -156,12 +162,18 @@ class ServerConnection(asyncio.Protocol):
             self._is_answering = False
         if self._is_admitted:
             self._is_admitted = False
-            self._rules.limits.release(self._peer.host)
+            self._rules.limits.release(self._rules.listener, self._peer.host)
             self._others.discard(self)
         self._disconnect.on_disconnect()
 
     def data_received(self, data: bytes) -> None:
         """Buffer bytes, and begin with the next request if none is being answered."""
+        if self._is_held:
+            # It is read, so that the end of a client that waits for its turn is noticed.
+            self._held_back += data
+            if len(self._held_back) > READ_AHEAD_BYTES:
+                self._set_reading(wanted=False)
+            return
         self.last_active_ms = self._rules.runtime.monotonic_ms()
         tls = self._tls
         if tls is None:

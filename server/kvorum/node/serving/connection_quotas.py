@@ -1,11 +1,9 @@
-"""Limits of a node's connections, below its file descriptors, and of their rates.
+"""Limits of a node's simultaneous connections, below its file descriptors.
 
-The rates (KIP-402, KIP-612) are pure arithmetic, the time is a parameter. Three limits, as in
-Kafka's ConnectionQuotas: of the whole node and of each listener
-(``max.connection.creation.rate``), and of each client address (the client quota
-``connection_creation_rate``). A connection above the rate of the node or a listener is served
-later, one after the other; a connection above the rate of its address is closed after a while,
-unserved, so that the client does not connect again at once.
+As in Kafka's ConnectionQuotas there are four: of all connections to the listeners of a role
+(``max.connections``), of those to one listener (``listener.name.NAME.max.connections``), and of
+those from one address (``max.connections.per.ip``, and its overrides). Brokers reach each other
+whatever clients do: their listener has places of its own (KIP-402), and so has the other role.
 """
 
 from __future__ import annotations
@@ -13,183 +11,62 @@ from __future__ import annotations
 import logging
 import socket
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from ipaddress import IPv6Address, ip_address
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kvorum.broker.quota.rate import MetricConfig, Rate, bounded_throttle_time_ms
-from kvorum.metadata.configs_image import IP, ClientQuotasImage
+from kvorum.metadata.configs_image import ClientQuotasImage
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.open_file_limit import connection_count_max
+from kvorum.node.serving.connection_rates import (
+    AT_ONCE,
+    TOO_MANY_WAIT,
+    Admission,
+    ConnectionRates,
+    normalized,
+    protected_listener,
+    rate_limits,
+)
 
-CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
-UNLIMITED: Final = 2**31 - 1
-"""The rate that means no limit, the default of every limit."""
-WINDOWS: Final = MetricConfig(sample_count=11, window_ms=1000.0)
-FORGET_AFTER_MS: Final = 3_600_000.0
-"""An address without a connection for this time is forgotten, as in Kafka."""
+RESERVED_SHARE: Final = 8
+"""One in so many places is for the listener between brokers alone, and one for the controllers'."""
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateLimits:
-    """Limits in connections per second, and the windows in which connections are counted.
-
-    `of_listeners` lacks listeners without a limit. `protected_listener` is the inter-broker
-    listener, whose connections do not count for the node; None if it is the only listener.
-    """
-
-    of_node: int = UNLIMITED
-    of_listeners: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    protected_listener: str | None = None
-    windows: MetricConfig = WINDOWS
-
-
-class Admission(NamedTuple):
-    """The decision on a connection: it waits for `wait_ms`, then is served or closed unserved."""
-
-    wait_ms: float
-    is_served: bool
-
-
-AT_ONCE: Final = Admission(0.0, is_served=True)
-
-
-class ConnectionRates:
-    """Counts the connections of a node, and decides on each new one."""
-
-    def __init__(self, limits: RateLimits, quotas: Callable[[], ClientQuotasImage]) -> None:
-        self._limits = limits
-        self._quotas = quotas
-        self._of_node = self._new_rate()
-        self._of_listeners = {name: self._new_rate() for name in limits.of_listeners}
-        self._of_addresses: dict[str, Rate] = {}
-        self._free_at_ms: dict[str, float] = {}
-        self._address_limits = AddressLimits.of(quotas())
-
-    def admit(self, listener: str, address: str, now_ms: float) -> Admission:
-        """Decide on a connection; those of one listener are admitted one after the other."""
-        begin_ms = max(now_ms, self._free_at_ms.get(listener, now_ms))
-        taken_ms = begin_ms + self._shared_throttle_ms(listener, begin_ms)
-        if taken_ms > now_ms:
-            self._free_at_ms[listener] = taken_ms
-        throttle_ms = self._address_throttle_ms(normalized(address), taken_ms)
-        if throttle_ms > 0:
-            self._take_back(listener, taken_ms)
-            return Admission(taken_ms - now_ms + throttle_ms, is_served=False)
-        return Admission(taken_ms - now_ms, is_served=True) if taken_ms > now_ms else AT_ONCE
-
-    def _shared_throttle_ms(self, listener: str, now_ms: float) -> float:
-        """Count a connection for node and listener; return how long it has to wait."""
-        throttle_ms = 0.0
-        for rate, limit in self._shared(listener):
-            at_ms = max(now_ms, rate.last_ms)
-            rate.record(1.0, at_ms)
-            throttle_ms = max(throttle_ms, self._throttle_ms(rate, limit, at_ms))
-        return throttle_ms
-
-    def _address_throttle_ms(self, address: str, now_ms: float) -> float:
-        """Count a connection for its address unless it exceeds the rate; return its wait."""
-        limit = self._current_address_limits().limit(address)
-        if limit == UNLIMITED:
-            return 0.0
-        rate = self._of_addresses.get(address)
-        if rate is None:
-            self._forget_addresses(now_ms)
-            rate = self._of_addresses[address] = self._new_rate()
-        at_ms = max(now_ms, rate.last_ms)
-        rate.record(1.0, at_ms)
-        throttle_ms = self._throttle_ms(rate, limit, at_ms)
-        if throttle_ms > 0:
-            rate.record(-1.0, at_ms)
-        return throttle_ms
-
-    def _throttle_ms(self, rate: Rate, limit: int, now_ms: float) -> float:
-        return bounded_throttle_time_ms(rate, limit, now_ms, max_ms=self._limits.windows.window_ms)
-
-    def _take_back(self, listener: str, now_ms: float) -> None:
-        for rate, _ in self._shared(listener):
-            rate.record(-1.0, max(now_ms, rate.last_ms))
-
-    def _shared(self, listener: str) -> list[tuple[Rate, int]]:
-        """Return the limits that all clients of a listener share."""
-        shared: list[tuple[Rate, int]] = []
-        if self._limits.of_node != UNLIMITED and listener != self._limits.protected_listener:
-            shared.append((self._of_node, self._limits.of_node))
-        if listener in self._of_listeners:
-            shared.append((self._of_listeners[listener], self._limits.of_listeners[listener]))
-        return shared
-
-    def _current_address_limits(self) -> AddressLimits:
-        quotas = self._quotas()
-        if self._address_limits.source is not quotas:
-            self._address_limits = AddressLimits.of(quotas)
-        return self._address_limits
-
-    def _forget_addresses(self, now_ms: float) -> None:
-        for address, rate in list(self._of_addresses.items()):
-            if now_ms - rate.last_ms > FORGET_AFTER_MS:
-                del self._of_addresses[address]
-
-    def _new_rate(self) -> Rate:
-        return Rate(self._limits.windows)
-
-
-class AddressLimits(NamedTuple):
-    """The connection rates of addresses, and the metadata from which they are read."""
-
-    source: ClientQuotasImage
-    default: int
-    of_addresses: Mapping[str, int]
-
-    @classmethod
-    def of(cls, quotas: ClientQuotasImage) -> AddressLimits:
-        """Return the limits in `quotas`; host names are not resolved."""
-        rates: dict[str | None, int] = {}
-        for entity, values in quotas.entities.items():
-            rate = values.get(CONNECTION_CREATION_RATE)
-            if rate is not None and len(entity) == 1 and entity[0][0] == IP:
-                name = entity[0][1]
-                rates[None if name is None else normalized(name)] = int(rate)
-        default = rates.pop(None, UNLIMITED)
-        named = {name: rate for name, rate in rates.items() if name is not None}
-        return cls(quotas, default, MappingProxyType(named))
-
-    def limit(self, address: str) -> int:
-        """Return the limit of an address: its own, else the default."""
-        return self.of_addresses.get(address, self.default)
-
-
-def normalized(address: str) -> str:
-    """Return the canonical form of an address; an IPv4-mapped address becomes an IPv4 address."""
-    try:
-        parsed = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
-    return str(parsed if mapped is None else mapped)
-
-
 class Limits(NamedTuple):
-    """The maximum of simultaneous connections: of all clients together, and of one address."""
+    """The maxima of simultaneous connections to the listeners of a role."""
 
     total_max: int
+    """The connections of all clients together."""
     per_address_max: int
     overrides: Mapping[str, int] = MappingProxyType({})
-    """The maximum of single addresses, in place of `per_address_max`."""
+    """The maxima of single addresses, in place of `per_address_max`."""
+    of_listeners: Mapping[str, int] = MappingProxyType({})
+    protected_listener: str | None = None
+    """The listener between brokers, if it is one of several."""
+    protected_count: int = 0
+    """The connections that the protected listener may have beyond `total_max`."""
 
-    def of(self, address: str) -> int:
+    def of_address(self, address: str) -> int:
         """Return the maximum of one address."""
         return self.overrides.get(address, self.per_address_max)
 
+    def total_max_for(self, listener: str) -> int:
+        """Return the number of all connections at which `listener` takes no other one."""
+        is_protected = listener == self.protected_listener
+        return self.total_max + self.protected_count if is_protected else self.total_max
+
+    @property
+    def place_count(self) -> int:
+        """The number of connections, and so of descriptors, that all listeners may have."""
+        return self.total_max + self.protected_count
+
 
 class ConnectionQuotas:
-    """Counts the open connections of a node and decides whether another one is admitted."""
+    """Counts the open connections to the listeners of a role, and decides on each new one."""
 
     def __init__(self, limits: Limits, clock: Clock, rates: ConnectionRates | None = None) -> None:
         self._limits = limits
@@ -198,63 +75,119 @@ class ConnectionQuotas:
         self.total = 0
         """The number of open connections."""
         self._by_address: Counter[str] = Counter()
+        self._by_listener: Counter[str] = Counter()
         self._refusals = RareEvents()
 
-    def admit(self, address: str) -> bool:
+    def admit(self, listener: str, address: str) -> bool:
         """Count one more connection from `address`; False, and uncounted, if that is too many."""
-        if self.total >= self._limits.total_max or self._by_address[address] >= self._limits.of(
-            address
+        address = normalized(address)
+        limits = self._limits
+        of_listener = limits.of_listeners.get(listener, limits.place_count)
+        if (
+            self.total >= limits.total_max_for(listener)
+            or self._by_listener[listener] >= of_listener
+            or self._by_address[address] >= limits.of_address(address)
         ):
-            self._complain(address)
+            self._complain("too many are open", listener, address)
             return False
         self.total += 1
         self._by_address[address] += 1
+        self._by_listener[listener] += 1
         return True
 
     def pace(self, listener: str, address: str) -> Admission:
         """Decide when an admitted connection is served, or closed because it exceeds its rate."""
         if self._rates is None:
             return AT_ONCE
-        return self._rates.admit(listener, address, self._clock.monotonic_ms())
+        address = normalized(address)
+        admission = self._rates.admit(listener, address, self._clock.monotonic_ms())
+        if admission is TOO_MANY_WAIT:
+            self._complain("too many wait for their turn", listener, address)
+        return admission
 
-    def release(self, address: str) -> None:
+    def release(self, listener: str, address: str) -> None:
         """Count one connection from `address` less."""
+        address = normalized(address)
         self.total -= 1
+        self._by_listener[listener] -= 1
         self._by_address[address] -= 1
         if not self._by_address[address]:
             del self._by_address[address]
 
-    def _complain(self, address: str) -> None:
+    def _complain(self, reason: str, listener: str, address: str) -> None:
         suppressed_count = self._refusals.happened(self._clock.monotonic_ms())
         if suppressed_count is None:
             return
         _log.warning(
             LogEvent(
-                "Refused a connection: too many are open",
+                f"Refused a connection: {reason}",
                 client=address,
+                listener=listener,
                 others=suppressed_count or None,
                 open=self.total,
-                total_max=self._limits.total_max,
-                per_address_max=self._limits.of(address),
+                total_max=self._limits.total_max_for(listener),
+                per_address_max=self._limits.of_address(address),
             )
         )
 
 
-def usable_limits(
-    *,
-    total_max: int,
-    per_address_max: int,
-    has_logs: bool,
-    overrides: Mapping[str, int] = MappingProxyType({}),
-) -> Limits:
-    """Return the configured limits, lowered to what this process's descriptors allow.
+def quotas_of_node(
+    config: NodeConfig, image: Callable[[], ClientQuotasImage], clock: Clock
+) -> Mapping[str, ConnectionQuotas]:
+    """Return the quotas of each listener, which those of a role share; raises NodeStartError.
 
-    `overrides` are those of hosts, by name or address; NodeStartError for one without an address.
+    NodeStartError is for a host without an address in ``max.connections.per.ip.overrides``.
     """
-    by_address = {
-        address: maximum for host, maximum in overrides.items() for address in _addresses(host)
-    }
-    return Limits(connection_count_max(total_max, has_logs=has_logs), per_address_max, by_address)
+    found: dict[str, ConnectionQuotas] = {}
+    for limits, listeners in _limits_of_roles(config):
+        overrides = {
+            normalized(address): maximum
+            for host, maximum in config.network.connections_per_ip_overrides.items()
+            for address in _addresses(host)
+        }
+        rates = ConnectionRates(rate_limits(config, listeners), image)
+        quotas = ConnectionQuotas(limits._replace(overrides=overrides), clock, rates)
+        found.update(dict.fromkeys(listeners, quotas))
+    return found
+
+
+def connection_places(config: NodeConfig) -> int:
+    """Return the number of connections, and so of descriptors, that a node may have."""
+    return sum(limits.place_count for limits, _ in _limits_of_roles(config))
+
+
+def _limits_of_roles(config: NodeConfig) -> Iterator[tuple[Limits, Collection[str]]]:
+    """Yield the limits of each role's listeners, whose places together are all that there are."""
+    brokers, controllers = (
+        frozenset(listener.name for listener in role)
+        for role in (config.listeners.brokers, config.listeners.controllers)
+    )
+    places = connection_count_max(has_logs=config.is_broker)
+    of_controllers = places // RESERVED_SHARE if brokers and controllers else places
+    if controllers:
+        yield _limits(config, controllers, of_controllers), controllers
+    if brokers:
+        yield _limits(config, brokers, places - of_controllers if controllers else places), brokers
+
+
+def _limits(config: NodeConfig, listeners: Collection[str], places: int) -> Limits:
+    network = config.network
+    protected = protected_listener(config, listeners)
+    protected_count = 0
+    if protected is not None:
+        protected_max = network.connections_max_of_listeners[protected]
+        protected_count = min(protected_max, places // RESERVED_SHARE)
+    return Limits(
+        total_max=min(network.connections_max, places - protected_count),
+        per_address_max=network.connections_per_ip_max,
+        of_listeners={
+            name: maximum
+            for name, maximum in network.connections_max_of_listeners.items()
+            if name in listeners
+        },
+        protected_listener=protected,
+        protected_count=protected_count,
+    )
 
 
 def _addresses(host: str) -> set[str]:
@@ -265,17 +198,3 @@ def _addresses(host: str) -> set[str]:
             f"max.connections.per.ip.overrides names a host without an address: {host}: {error}"
         ) from error
     return {str(place[0]) for *_, place in found}
-
-
-def rate_limits(config: NodeConfig) -> RateLimits:
-    """Return the limits of connection rates in a node's configuration."""
-    network, listeners = config.network, config.listeners
-    has_others = len(listeners.bound) > 1
-    return RateLimits(
-        of_node=network.connection_rate_max,
-        of_listeners={
-            name: rate for name, rate in network.connection_rates_max.items() if rate != UNLIMITED
-        },
-        protected_listener=listeners.inter_broker_name if has_others else None,
-        windows=network.quota_windows,
-    )

@@ -1,13 +1,15 @@
 """A transport that encrypts: what is written to it goes out as TLS by the transport below."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kvorum.node.coroutines import Task, in_thread
 from kvorum.node.runtime import Runtime
 from kvorum.node.serving.client_transport import ClientTransport
-from kvorum.security.tls_server import TlsServer
+from kvorum.security.tls_server import TlsBrokenError, TlsServer
 
+ANSWER_BYTES_MAX: Final = 16 * 1024
+"""The bytes of TLS's own answers that may wait for a client, some hundred updates of its keys."""
 OnShaken: TypeAlias = Callable[[bytes | Exception], None]
 """Takes what can be read already, or TlsBrokenError, whose alert has been sent."""
 
@@ -26,6 +28,7 @@ class TlsTransport:
         self._threads = threads
         self._early = bytearray()
         self._is_shaking = False
+        self._answer_bytes = 0
 
     @property
     def is_established(self) -> bool:
@@ -76,17 +79,25 @@ class TlsTransport:
     def receive(self, data: bytes) -> bytes:
         """Return what can be read after `data`, and send what TLS has to say to that.
 
-        Raises TlsBrokenError, whose alert has been sent; the connection is to be closed.
+        Raises TlsBrokenError, also for a client that takes none of it; the alert has been sent, and
+        the connection is to be closed.
         """
+        if self._below.get_write_buffer_size() == 0:
+            self._answer_bytes = 0
         try:
-            return self._tls.receive(data)
+            received = self._tls.receive(data)
         finally:
-            self._flush()
+            self._answer_bytes += self._flush()
+        if self._answer_bytes > ANSWER_BYTES_MAX and self._below.get_write_buffer_size() > 0:
+            raise TlsBrokenError("the client does not take what TLS answers")
+        return received
 
-    def _flush(self) -> None:
+    def _flush(self) -> int:
+        """Send what TLS has to say; return how many bytes that is."""
         outgoing = self._tls.outgoing()
         if outgoing:
             self._below.write(outgoing)
+        return len(outgoing)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Encrypt bytes, and send them."""
