@@ -235,15 +235,15 @@ async def asking(
     versions: dict[int, tuple[int, int]] = {
         ApiKey.ADD_PARTITIONS_TO_TXN: (0, AddPartitionsToTxnRequest.MAX_VERSION)
     }
-    clock = SystemClock()
+    runtime = AsyncioRuntime(SystemClock(), thread_name="transactions")
     manager = AddPartitionsToTxnManager(
         BrokerConnections(
             "asking", LISTENER, lambda: current, Outgoing(), request_timeout_ms=timeout_ms
         ),
-        OwnBroker(ME, LISTENER, versions, handle=handle, clock=clock),
+        OwnBroker(ME, LISTENER, versions, handle=handle, runtime=runtime),
         LISTENER,
         image=lambda: current,
-        runtime=AsyncioRuntime(clock, thread_name="transactions"),
+        runtime=runtime,
     )
     try:
         yield manager

@@ -205,7 +205,7 @@ class BrokerServer:
             config.listeners.inter_broker_name,
             broker_api_versions(),
             handle=self._handle,
-            clock=self._shared.clock,
+            runtime=self._shared.runtime,
         )
 
     def _add_partitions_to_txn_manager(self) -> AddPartitionsToTxnManager:

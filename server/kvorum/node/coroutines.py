@@ -207,6 +207,40 @@ async def all_of(
     return cast("list[Result]", in_order)
 
 
+async def in_time(
+    runtime: Runtime,
+    coroutine: Coroutine[Wait[Any], Any, Result],
+    timeout_ms: float,
+    late: Exception,
+) -> Result:
+    """Return the result of a coroutine, which is closed after a time; then `late` is raised."""
+    ended: list[Result | Exception] = []
+    waiting: list[Take[Result]] = []
+
+    def end(result: Result | Exception) -> None:
+        if waiting:
+            waiting.pop()(result)
+        else:
+            ended.append(result)
+
+    def begin(take: Take[Result]) -> GiveUp:
+        waiting.append(take)
+        return waiting.clear
+
+    timer = runtime.call_at(runtime.monotonic_ms() + timeout_ms, partial(end, late))
+    task = Task(coroutine, end)
+    try:
+        if not ended:
+            result: Result = await Wait(begin)
+            return result
+        if isinstance(ended[0], Exception):
+            raise ended[0]
+        return ended[0]
+    finally:
+        timer.cancel()
+        task.close()
+
+
 class Pulse:
     """Something that happens again and again, for which any number of tasks may wait."""
 

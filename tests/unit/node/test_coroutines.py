@@ -17,6 +17,7 @@ from kvorum.node.coroutines import (
     Task,
     Wait,
     all_of,
+    in_time,
     other_work,
     sleep,
     whenever_due,
@@ -158,6 +159,45 @@ def test_tasks_beside_each_other_end_with_the_one_that_waits_for_them(world: Wor
 
     Task(all_of(world.runtime, [cleans_up(), cleans_up()]), world.said.append).close()
     assert world.run() == ["cleaned up", "cleaned up"]
+
+
+@pytest.mark.parametrize(
+    ("needs_ms", "said"), [(0, "fine"), (5, "fine"), (20, "late"), (None, "broken")]
+)
+def test_a_coroutine_ends_in_time_or_is_closed(
+    world: World, needs_ms: float | None, said: str
+) -> None:
+    ends: list[str] = []
+
+    async def works() -> str:
+        try:
+            if needs_ms is None:
+                raise ValueError("broken")
+            if needs_ms:
+                await sleep(world.runtime, needs_ms)
+            return "fine"
+        finally:
+            ends.append("ended")
+
+    timed = in_time(world.runtime, works(), 10, ValueError("late"))
+    Task(timed, lambda result: world.said.append(str(result)))
+    assert world.run() == [said]
+    assert ends == ["ended"]
+
+
+def test_a_coroutine_is_closed_with_those_who_wait_for_its_end_in_time(world: World) -> None:
+    ends: list[str] = []
+
+    async def works() -> None:
+        try:
+            await sleep(world.runtime, 5)
+        finally:
+            ends.append("ended")
+
+    task = Task(in_time(world.runtime, works(), 10, ValueError("late")), world.said.append)
+    task.close()
+    assert ends == ["ended"]
+    assert world.run() == []
 
 
 def test_a_lock_lets_tasks_pass_in_their_order_and_not_those_that_are_closed(world: World) -> None:

@@ -1,5 +1,6 @@
 """The markers of one transaction, written by this broker to itself, or held up without a leader."""
 
+from dataclasses import replace
 from random import Random
 
 from immutables import Map
@@ -13,6 +14,7 @@ from kvorum.node.broker.transaction_coordinator.transaction_marker_channel_manag
     RETRY_BACKOFF_MS,
     TransactionMarkerChannelManager,
 )
+from kvorum.node.coroutines import Promise
 from kvorum.node.outbound.broker_connections import BrokerConnections
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.serving.request import IncomingRequest
@@ -41,6 +43,8 @@ PREPARED = TransactionMetadata(
     state=TransactionState.PREPARE_COMMIT,
     partitions=frozenset({TransactionPartition(TOPIC, 0)}),
 )
+OTHER = replace(PREPARED, transactional_id="refunds", producer_id=8)
+REQUEST_TIMEOUT_MS = 1_000
 
 
 def led_by(leader: int) -> MetadataImage:
@@ -73,17 +77,25 @@ class Markers:
         self.image = image
         self.written: list[int] = []
         self.completed: list[int] = []
+        self.stuck: set[int] = set()
+        """The producers whose markers are not written for now."""
         self._events = Events()
         clock = NodeClock(self._events)
         versions: dict[int, tuple[int, int]] = {
             ApiKey.WRITE_TXN_MARKERS: (1, WriteTxnMarkersRequest.MAX_VERSION)
         }
-        runtime = SimulatedRuntime(self._events, clock, Random(1), turn=lambda callback: callback())
+        self._runtime = runtime = SimulatedRuntime(
+            self._events, clock, Random(1), turn=lambda callback: callback()
+        )
         self.manager = TransactionMarkerChannelManager(
             BrokerConnections(
-                "markers", LISTENER, lambda: self.image, Outgoing(), request_timeout_ms=1_000
+                "markers",
+                LISTENER,
+                lambda: self.image,
+                Outgoing(),
+                request_timeout_ms=REQUEST_TIMEOUT_MS,
             ),
-            OwnBroker(ME, LISTENER, versions, handle=self._write, clock=runtime),
+            OwnBroker(ME, LISTENER, versions, handle=self._write, runtime=runtime),
             LISTENER,
             image=lambda: self.image,
             runtime=runtime,
@@ -94,6 +106,8 @@ class Markers:
         body = request.body
         assert isinstance(body, WriteTxnMarkersRequest)
         (marker,) = body.markers
+        if marker.producer_id in self.stuck:
+            await Promise[None](self._runtime).result()
         self.written.append(marker.producer_id)
         result = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult(0, ErrorCode.NONE)
         topic = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(TOPIC, [result])
@@ -114,6 +128,19 @@ def test_a_broker_writes_the_markers_of_its_own_partitions_without_a_connection(
     markers.manager.add(PREPARED, coordinator_epoch=0)
     markers.run_for(1)
     assert (markers.written, markers.completed) == ([7], [7])
+
+
+def test_a_request_of_a_broker_to_itself_that_is_stuck_holds_up_no_others_for_long() -> None:
+    markers = Markers(led_by(ME))
+    markers.stuck.add(PREPARED.producer_id)
+    markers.manager.add(PREPARED, coordinator_epoch=0)
+    markers.run_for(1)
+    markers.manager.add(OTHER, coordinator_epoch=0)
+    markers.run_for(REQUEST_TIMEOUT_MS / 2)
+    assert markers.completed == []
+    markers.stuck.clear()
+    markers.run_for(REQUEST_TIMEOUT_MS)
+    assert sorted(markers.completed) == [PREPARED.producer_id, OTHER.producer_id]
 
 
 def test_a_transaction_is_counted_while_one_of_its_partitions_has_no_leader() -> None:

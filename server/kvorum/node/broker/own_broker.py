@@ -4,8 +4,9 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, TypeVar
 
 from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED
-from kvorum.node.clock import Clock
-from kvorum.node.coroutines import Wait
+from kvorum.node.coroutines import Wait, in_time
+from kvorum.node.outbound.client_connection import RequestTimedOutError
+from kvorum.node.runtime import Runtime
 from kvorum.node.serving.request import IncomingRequest, RequestProgress
 from kvorum.node.serving.request_handler import HandlerResponse
 from kvorum.node.serving.session import Session
@@ -34,14 +35,14 @@ class OwnBroker:
         peer_versions: Mapping[int, tuple[int, int]],
         *,
         handle: Handle,
-        clock: Clock,
+        runtime: Runtime,
     ) -> None:
         self.broker_id = broker_id
         self.client_id = f"broker-{broker_id}"
         self.peer_versions = peer_versions
         self._session = Session(listener, SecurityProtocol.PLAINTEXT, LOOPBACK, ANONYMOUS)
         self._handle = handle
-        self._clock = clock
+        self._runtime = runtime
 
     def version_for(self, message: type[Message]) -> int:
         """Return the highest version of a request."""
@@ -51,8 +52,10 @@ class OwnBroker:
     async def send(
         self, message: Message, kind: type[Response], *, timeout_ms: int, version: int | None = None
     ) -> Response:
-        """Return the response to a request; the handler's own limits count, not `timeout_ms`."""
-        del timeout_ms
+        """Return the response to a request.
+
+        Raises RequestTimedOutError after `timeout_ms`: the request ends as with its connection.
+        """
         if version is None:
             version = self.version_for(type(message))
         assert message.API_KEY is not None
@@ -60,10 +63,13 @@ class OwnBroker:
             header=RequestHeader(message.API_KEY, version, _NO_CORRELATION, self.client_id),
             body=message,
             frame=b"",
-            progress=RequestProgress(self._clock),
+            progress=RequestProgress(self._runtime),
             session=self._session,
             access=UNRESTRICTED,
         )
-        response = await self._handle(request)
+        late = RequestTimedOutError(
+            f"broker {self.broker_id} has not answered itself in {timeout_ms} ms"
+        )
+        response = await in_time(self._runtime, self._handle(request), timeout_ms, late)
         assert isinstance(response, kind)
         return response

@@ -58,7 +58,7 @@ class BrokerCoordination:
         handle: Handle,
     ) -> None:
         runtime, listener = broker.runtime, config.listeners.inter_broker_name
-        own = OwnBroker(broker.id, listener, broker_api_versions(), handle=handle, clock=runtime)
+        own = OwnBroker(broker.id, listener, broker_api_versions(), handle=handle, runtime=runtime)
 
         def connections(client_id: str) -> SimulatedConnections:
             return SimulatedConnections(client_id, broker.id, around, machine, runtime)

@@ -54,7 +54,7 @@ class BrokerShares:
         settings = around.settings.groups.share
         assert settings is not None
         runtime = broker.runtime
-        own = OwnBroker(broker.id, listener, broker_api_versions(), handle=handle, clock=runtime)
+        own = OwnBroker(broker.id, listener, broker_api_versions(), handle=handle, runtime=runtime)
         random = around.random_for(f"share groups of broker {broker.id}")
 
         def connections(client_id: str) -> SimulatedConnections:
