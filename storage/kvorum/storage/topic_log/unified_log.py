@@ -31,7 +31,7 @@ from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, encode_p
 from kvorum.storage.log.producer_state import BatchMetadata, CompletedTransaction, ProducerState
 from kvorum.storage.log.segment import Segment
 from kvorum.storage.log.segment_list import count_begun, slot_holding
-from kvorum.storage.log.transaction_index import AbortedTransaction, find_aborted
+from kvorum.storage.log.transaction_index import AbortedTransaction, TransactionIndex, find_aborted
 from kvorum.storage.log.verification_state import NO_TRANSACTION, TransactionAppend
 from kvorum.storage.small_files.partition_metadata import (
     check_partition_metadata,
@@ -330,12 +330,25 @@ class UnifiedLog:
             self.producers.end_offset = batch.next_offset
             return
         change = self.producers.check(batch, origin, transaction)
+        ended = change.ended
+        if ended is not None and ended.is_aborted:
+            # A marker without its entry could not be repeated: no transaction is open after it.
+            self._active_transaction_index.prepare(self.writes)
         self.local_log.append_batch(batch.data, header)
         self.producers.update(batch, change)
-        if change.ended is not None:
-            if change.ended.is_aborted:
-                self.local_log.append_aborted(self._aborted(change.ended))
-            self.producers.complete(change.ended)
+        if ended is not None:
+            if ended.is_aborted:
+                self._append_aborted(self._aborted(ended))
+            self.producers.complete(ended)
+
+    @property
+    def _active_transaction_index(self) -> TransactionIndex:
+        return self.local_log.segments[-1].transaction_index
+
+    def _append_aborted(self, aborted: AbortedTransaction) -> None:
+        """Index a transaction that the marker in the last batch has aborted; a failure poisons."""
+        with self.local_log.poison.on_failure():
+            self._active_transaction_index.append(aborted, self.writes)
 
     def _aborted(self, ended: CompletedTransaction) -> AbortedTransaction:
         return AbortedTransaction(
