@@ -229,7 +229,7 @@ class OurLog:
         self._count = 0
         self._files = RealFileSystem()
         self._now = 0
-        self._state = ProducerState(2**31 - 1)
+        self._state = ProducerState()
         self._high_watermark = 0
         self._deleted = 0
         self._checkpoint: int | None = None
@@ -302,7 +302,7 @@ class OurLog:
             self._log.close()
         self._count += 1
         directory = self._root / f"topic-{self._count}"
-        self._state = ProducerState(2**31 - 1)
+        self._state = ProducerState()
         self._high_watermark, self._deleted, self._checkpoint = 0, 0, None
         self._config = CleanupConfig(
             is_compacted="compact" in settings["cleanup.policy"],

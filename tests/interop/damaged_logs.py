@@ -107,7 +107,7 @@ def opened(directory: Path, shape: Shape, keeper: _Keeper | None = None) -> Unif
         place,
         files=FILES,
         config=config_of(shape),
-        producer_expiration_ms=2**31 - 1,
+        producer_expiration_ms=lambda: 2**31 - 1,
         random=Random(0),
         now_ms=NOW_MS,
     )

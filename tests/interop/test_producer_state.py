@@ -116,20 +116,20 @@ class Fold:
     """Our state, driven and shown as the Java program does with Kafka's."""
 
     def __init__(self) -> None:
-        self._state = ProducerState(EXPIRATION_MS)
+        self._state = ProducerState()
 
     def answer(self, line: str) -> str:
         kind, *parts = line.split(" ")
         result = "ok"
         if kind == "new":
-            self._state = ProducerState(EXPIRATION_MS)
+            self._state = ProducerState()
         elif kind == "append":
             batch = next(iter(read_batches(bytes.fromhex(parts[2]))))
             result = self._append(AppendOrigin[parts[0]], int(parts[1]), batch)
         elif kind == "watermark":
             self._state.on_high_watermark(int(parts[0]))
         else:
-            self._state.expire(int(parts[0]))
+            self._state.expire(now_ms=int(parts[0]), expiration_ms=EXPIRATION_MS)
         return f"{result} | {self._described()}"
 
     def _append(self, origin: AppendOrigin, version: int, batch: RecordBatch) -> str:

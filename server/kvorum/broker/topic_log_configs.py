@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Final
 
 from kvorum.broker.views.config_layers import ConfigLayers, config_layers
 from kvorum.metadata.config_definitions import (
+    BROKER_CONFIGS,
     ConfigValue,
     InvalidConfigError,
+    default_value,
     parse_value,
     read_settings,
 )
@@ -17,7 +20,10 @@ from kvorum.metadata.effective_configs import (
     effective_topic_config,
 )
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.own_values import own_number
 from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
+
+PRODUCER_EXPIRATION: Final = "producer.id.expiration.ms"
 
 
 class TopicValues:
@@ -72,6 +78,21 @@ class TopicConfigs:
             or before.configs.of(ResourceType.TOPIC, topic)
             != image.configs.of(ResourceType.TOPIC, topic)
         }
+
+    def producer_expiration_ms(self, image: MetadataImage) -> int:
+        """Return the milliseconds after which a producer that writes nothing is forgotten.
+
+        They are the same for all topics.
+        """
+        definition = BROKER_CONFIGS[PRODUCER_EXPIRATION]
+        own = image.configs.of(ResourceType.BROKER, str(self._broker_id))
+        for texts in (own, image.configs.of_cluster(), self._texts):
+            value = own_number(definition, texts)
+            if value is not None:
+                return value
+        default = default_value(definition)
+        assert isinstance(default, int)
+        return default
 
     def layers(self, image: MetadataImage) -> ConfigLayers:
         """Return the values of this broker's keys."""

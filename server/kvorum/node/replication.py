@@ -183,6 +183,7 @@ def _log_manager(broker: ThisBroker, shared: SharedServer, configs: TopicConfigs
     return LogManager(
         config.read(LogManagerSettings, sets_damaged_logs_aside=config.own.sets_damaged_logs_aside),
         config_of=lambda topic: configs.values(topic, broker.image()).log_config(),
+        producer_expiration_ms=lambda: configs.producer_expiration_ms(broker.image()),
         random=shared.random,
         threads=broker.runtime,
     )

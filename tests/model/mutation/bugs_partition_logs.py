@@ -21,12 +21,10 @@ MUTANTS = (
         breaks="writes are acknowledged",
         within="UnifiedLog._write",
         old="""
-            change = self.producers.check(batch, origin, transaction)
             self.local_log.append_batch(batch.data, header)
             self.producers.update(batch, change)
         """,
         new="""
-            change = self.producers.check(batch, origin, transaction)
             self.producers.update(batch, change)
             self.local_log.append_batch(batch.data, header)
         """,

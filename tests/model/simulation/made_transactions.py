@@ -29,6 +29,7 @@ from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.log.append_origin import AppendOrigin
+from kvorum.storage.log.log_config import DAY_MS
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.log.verification_state import TransactionAppend
 from kvorum.storage.topic_log.log_validator import RecordRules
@@ -230,7 +231,12 @@ def _logs() -> list[UnifiedLog]:
     files = FaultyFiles()
     files.make_directory(ROOT)
     directory = LogDirectory(ROOT, DIRECTORY_ID, files, was_clean=False)
-    manager = LogManager(LogManagerSettings(), config_of=lambda _topic: _CONFIG, random=Random(1))
+    manager = LogManager(
+        LogManagerSettings(),
+        config_of=lambda _topic: _CONFIG,
+        producer_expiration_ms=lambda: DAY_MS,
+        random=Random(1),
+    )
     manager.startup([directory], lambda _: TOPIC_ID, now_ms=NOW_MS, assigned=lambda _: None)
     return [
         manager.get_or_create_log(

@@ -1,4 +1,4 @@
-"""Work on logs that may keep the event loop waiting, and logs that compaction leaves alone."""
+"""Work on logs again and again: files, idle producers, logs that compaction leaves alone."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -17,8 +17,11 @@ from tests.unit.storage.topic_logs import (
     batch_of,
     managed,
     sent,
+    transactional,
 )
 
+from kvorum.broker.topic_log_configs import PRODUCER_EXPIRATION, TopicConfigs
+from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.broker.broker_logs import BrokerLogs, CleanerThread
@@ -34,16 +37,21 @@ from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log.epochs import LEADER_EPOCH_CHECKPOINT
+from kvorum.storage.log.verification_state import VerificationGuard
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
+from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.records import RecordData
 
 HERE = Path("/data")
 NEVER_MS = 1_000_000
+EXPIRATION_MS = 1_000
+IDLE, IN_TRANSACTION, VERIFIED = 6, 7, 8
 SETTINGS = LogSettings(
     high_watermark_checkpoint_ms=NEVER_MS,
     recovery_point_checkpoint_ms=NEVER_MS,
     retention_check_ms=NEVER_MS,
+    producer_expiration_check_ms=NEVER_MS,
     cleaner=CleanerSettings(is_enabled=False, backoff_ms=1, dedupe_buffer_bytes=1, load_factor=0.9),
 )
 LAST_SEGMENTS = replace(
@@ -74,15 +82,22 @@ class Broker:
 
     def __init__(self, settings: LogSettings = SETTINGS) -> None:
         self.files = WatchedFiles()
+        self.image = MetadataImage()
         self._events = Events()
+        clock = NodeClock(self._events)
+        self.wall_ms = clock.wall_ms
         runtime = SimulatedRuntime(
-            self._events, NodeClock(self._events), Random(1), turn=self.turn, do_work=self.do_work
+            self._events, clock, Random(1), turn=self.turn, do_work=self.do_work
         )
         broker = ThisBroker(
-            id=1, epoch=lambda: 1, image=MetadataImage, runtime=runtime, on_failure=self._fail
+            id=1, epoch=lambda: 1, image=lambda: self.image, runtime=runtime, on_failure=self._fail
         )
+        configs = TopicConfigs(broker.id, {})
         manager = LogManager(
-            LogManagerSettings(), config_of=lambda _topic: LAST_SEGMENTS, random=Random(1)
+            LogManagerSettings(),
+            config_of=lambda _topic: LAST_SEGMENTS,
+            producer_expiration_ms=lambda: configs.producer_expiration_ms(self.image),
+            random=Random(1),
         )
         self.logs = BrokerLogs(broker, manager, settings, deletion_check_ms=10)
         directory = LogDirectory(HERE, bytes(16), self.files, was_clean=True)
@@ -98,6 +113,11 @@ class Broker:
         log.update_high_watermark(40)
         assert len(log.local_log.segments) > 3
         return log
+
+    def set_producer_expiration(self, text: str) -> None:
+        """Give all brokers of the cluster another ``producer.id.expiration.ms``."""
+        record = ConfigRecord(ResourceType.BROKER, "", PRODUCER_EXPIRATION, text)
+        self.image = self.image.apply(record, 0, 0)
 
     def turn(self, callback: Callable[[], None]) -> None:
         callback()
@@ -155,6 +175,60 @@ def test_a_new_leader_epoch_is_stored_in_a_thread() -> None:
     stored = broker.files.names[broker.log.local_log.directory / LEADER_EPOCH_CHECKPOINT]
     assert bytes(stored.content) == b"0\n2\n0 0\n7 41\n"
     assert broker.files.in_loop == []
+
+
+def broker_that_looks_for_idle_producers() -> Broker:
+    broker = Broker(replace(SETTINGS, producer_expiration_check_ms=10))
+    append(broker.log, sent(b"idle", producer=IDLE, sequence=0, time_ms=broker.wall_ms()))
+    broker.logs.begin_schedule()
+    return broker
+
+
+def test_an_idle_producer_is_forgotten_in_its_time_unless_its_transaction_is_open() -> None:
+    broker = broker_that_looks_for_idle_producers()
+    broker.set_producer_expiration(str(EXPIRATION_MS))
+    append(broker.log, transactional(b"open", sequence=0))
+    broker.run_for(EXPIRATION_MS - 20)
+    assert broker.log.producers.entries.keys() == {IDLE, IN_TRANSACTION}
+    broker.run_for(40)
+    assert broker.log.producers.entries.keys() == {IN_TRANSACTION}
+
+
+def test_a_verification_without_an_end_is_forgotten_in_its_time() -> None:
+    broker = broker_that_looks_for_idle_producers()
+    broker.set_producer_expiration(str(EXPIRATION_MS))
+
+    def guard() -> VerificationGuard | None:
+        return broker.log.producers.maybe_start_transaction_verification(
+            VERIFIED, sequence=0, epoch=0, supports_epoch_bump=True, now_ms=broker.wall_ms()
+        )
+
+    first = guard()
+    broker.run_for(EXPIRATION_MS - 20)
+    assert guard() is first
+    broker.run_for(40)
+    assert guard() is not first
+
+
+def test_a_changed_time_of_idle_producers_counts_from_the_next_check_on() -> None:
+    broker = broker_that_looks_for_idle_producers()
+    broker.run_for(EXPIRATION_MS + 20)
+    assert broker.log.producers.entries.keys() == {IDLE}
+    broker.set_producer_expiration(str(EXPIRATION_MS))
+    broker.run_for(20)
+    assert not broker.log.producers.entries
+
+
+def test_the_producers_of_a_log_are_left_alone_while_it_is_truncated() -> None:
+    """The thread that truncates reads them again."""
+    broker = broker_that_looks_for_idle_producers()
+    broker.set_producer_expiration(str(EXPIRATION_MS))
+    broker.log.local_log.is_truncating = True
+    broker.run_for(EXPIRATION_MS + 20)
+    assert broker.log.producers.entries.keys() == {IDLE}
+    broker.log.local_log.is_truncating = False
+    broker.run_for(20)
+    assert not broker.log.producers.entries
 
 
 def fill(manager: LogManager, partition: TopicPartition, count: int) -> None:

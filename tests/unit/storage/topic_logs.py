@@ -8,6 +8,7 @@ from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.log.disk_pace import DiskThreads
+from kvorum.storage.log.log_config import DAY_MS
 from kvorum.storage.topic_log.log_validator import RecordRules
 from kvorum.storage.topic_log.topic_log_config import TopicLogConfig, TopicSegmentConfig
 from kvorum.storage.topic_log.unified_log import LogAppendInfo, UnifiedLog
@@ -52,6 +53,7 @@ def managed(
     manager = LogManager(
         LogManagerSettings(delete_delay_ms=50),
         config_of=lambda _topic: config,
+        producer_expiration_ms=lambda: DAY_MS,
         random=Random(1),
         threads=threads,
     )

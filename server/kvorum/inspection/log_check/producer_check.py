@@ -27,7 +27,6 @@ from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.legacy import Entry
 
 _ENTRY: Final = struct.Struct(">hqqqq")
-_FOREVER_MS: Final = 2**62
 
 
 class ProducerCheck:
@@ -38,7 +37,7 @@ class ProducerCheck:
         """The transactions that the segment being read aborts."""
         self._markers: dict[int, int] = {}
         self._findings = findings
-        self._state = ProducerState(_FOREVER_MS)
+        self._state = ProducerState()
         self._is_whole = True
         self._has_gaps = False
         self._is_trusted = True

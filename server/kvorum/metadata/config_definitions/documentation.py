@@ -226,6 +226,9 @@ _BROKER = {
     "offsets.topic.num.partitions": "Partitions of __consumer_offsets when it is created.",
     "offsets.topic.replication.factor": "Replicas of __consumer_offsets when it is created.",
     "offsets.topic.segment.bytes": "Size of a segment file of __consumer_offsets.",
+    "producer.id.expiration.check.interval.ms": (
+        "Time between two looks for producers that have been idle for too long."
+    ),
     "producer.id.expiration.ms": "How long an idle producer with an id is remembered.",
     "num.recovery.threads.per.data.dir": "Threads that close the logs of a data directory.",
     "num.replica.fetchers": "Connections by which a broker fetches from one leader.",

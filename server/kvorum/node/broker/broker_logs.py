@@ -250,6 +250,7 @@ class BrokerLogs:
         )
         self._tasks = [run(self._on_disk_every(*each)) for each in on_disk]
         self._tasks += [run(self._delete_old_segments()), run(self._update_files())]
+        self._tasks.append(run(self._remove_expired_producers()))
         self.cleaner.startup()
 
     def make_logs(
@@ -314,6 +315,16 @@ class BrokerLogs:
                 except StorageError as error:
                     _log.error(LogEvent("Old segments were not deleted", error=str(error)))
                 await self._update_files_of(log)
+
+    async def _remove_expired_producers(self) -> None:
+        """Have each log forget the producers that wrote nothing for their time, if it can now."""
+        while True:
+            await sleep(self._runtime, self._settings.producer_expiration_check_ms)
+            for log in self._logs():
+                # A truncation reads the producers again, in its thread.
+                if not log.local_log.is_truncating:
+                    log.remove_expired_producers(now_ms=self._runtime.wall_ms())
+                await other_work(self._runtime)
 
     async def _update_files(self) -> None:
         """Remove the files of segments that were deleted or compacted; store new epochs."""

@@ -7,6 +7,7 @@ from typing import Final
 from kvorum.broker.add_partitions_to_txn import VERIFICATION_KEY
 from kvorum.broker.dead_letter_queue.dead_letter_topic import DeadLetterQueueSettings
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
+from kvorum.broker.topic_log_configs import PRODUCER_EXPIRATION
 from kvorum.controller.controller_mutation_quota import MutationQuotas
 from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.config_definitions import broker_definition, keys_of
@@ -63,7 +64,7 @@ SETTINGS: Final[tuple[type, ...]] = (
 """The settings classes that are read from a node's keys; those of their fields are too."""
 KEYS_IN_USE: Final = (
     frozenset[str]().union(*map(keys_of, SETTINGS))
-    | {VERIFICATION_KEY, SHARE_ASSIGNORS}
+    | {PRODUCER_EXPIRATION, SHARE_ASSIGNORS, VERIFICATION_KEY}
     | {name for key in TOPIC_KEYS_IN_USE for name, _ in TOPIC_SYNONYMS.get(key, ())}
 )
 """The keys whose value changes the behaviour or the responses of a node."""

@@ -98,11 +98,12 @@ class CleanerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
-    """The work on the logs of topics: checkpoints, retention, compaction."""
+    """The work on the logs of topics: checkpoints, retention, idle producers, compaction."""
 
     high_watermark_checkpoint_ms: Annotated[int, "replica.high.watermark.checkpoint.interval.ms"]
     recovery_point_checkpoint_ms: Annotated[int, "log.flush.offset.checkpoint.interval.ms"]
     retention_check_ms: Annotated[int, "log.retention.check.interval.ms"]
+    producer_expiration_check_ms: Annotated[int, "producer.id.expiration.check.interval.ms"]
     cleaner: CleanerSettings
 
 

@@ -99,6 +99,7 @@ FETCH_BYTES: Final = 1_200
 FETCH_BACKOFF_MS: Final = 30
 FETCH_WAIT_MS: Final = 30
 PUMP_MS: Final = 10
+PRODUCER_CHECK_MS: Final = 1_000
 
 
 class BrokerSession:
@@ -182,6 +183,7 @@ class BrokerSession:
         manager = LogManager(
             LogManagerSettings(delete_delay_ms=DELETE_DELAY_MS),
             config_of=lambda topic: configs.values(topic, self.image).log_config(),
+            producer_expiration_ms=lambda: configs.producer_expiration_ms(self.image),
             random=around.random,
             threads=SimulatedDiskThreads(broker.runtime, around.disk_random),
         )
@@ -301,6 +303,7 @@ class BrokerSession:
             high_watermark_checkpoint_ms=random.randint(40, 300),
             recovery_point_checkpoint_ms=random.randint(40, 300),
             retention_check_ms=random.randint(40, 300),
+            producer_expiration_check_ms=PRODUCER_CHECK_MS,
             cleaner=CleanerSettings(
                 backoff_ms=random.randint(50, 300),
                 dedupe_buffer_bytes=random.choice(DEDUPE_BUFFER_BYTES),

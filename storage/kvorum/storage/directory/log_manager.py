@@ -37,13 +37,12 @@ _SET_ASIDE_ADVICE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogManagerSettings:
-    """The time that producers and the files of a deleted partition are kept for, and more.
+    """The time that the files of a deleted partition are kept for, and more.
 
     `sets_damaged_logs_aside` says that a log which is damaged at a start is fetched again,
     `recovery_thread_count` by how many threads the logs of a directory are closed.
     """
 
-    producer_expiration_ms: Annotated[int, "producer.id.expiration.ms"] = 86_400_000
     delete_delay_ms: Annotated[int, "log.segment.delete.delay.ms"] = 60_000
     recovery_thread_count: Annotated[int, "num.recovery.threads.per.data.dir"] = 1
     sets_damaged_logs_aside: bool = False
@@ -51,6 +50,9 @@ class LogManagerSettings:
 
 class LogManager:
     """The logs of topics; `config_of` returns the settings of a topic's logs by its name.
+
+    `producer_expiration_ms` returns the time after which producers that write nothing are
+    forgotten. Either may return something else later.
 
     A replica that moves to another directory has a future log there (KIP-113), which in the end
     takes the place of the current one. `directories` are those online, none before `startup` and
@@ -63,6 +65,7 @@ class LogManager:
         settings: LogManagerSettings,
         *,
         config_of: Callable[[str], TopicLogConfig],
+        producer_expiration_ms: Callable[[], int],
         random: Random,
         threads: DiskThreads | None = None,
     ) -> None:
@@ -71,6 +74,7 @@ class LogManager:
         self.has_offline_log_dirs = False
         self._settings = settings
         self._config_of = config_of
+        self._producer_expiration_ms = producer_expiration_ms
         self._random = random
         self._threads = threads
         self._deletions: list[tuple[int, LogDirectory, Path]] = []
@@ -357,7 +361,7 @@ class LogManager:
             place,
             files=directory.files,
             config=self._config_of(place.topic_partition.topic),
-            producer_expiration_ms=self._settings.producer_expiration_ms,
+            producer_expiration_ms=self._producer_expiration_ms,
             random=self._random,
             now_ms=now_ms,
             threads=self._threads,

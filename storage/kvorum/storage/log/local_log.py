@@ -53,7 +53,6 @@ from kvorum.storage.log.log_file import SegmentRollbackError
 from kvorum.storage.log.log_range import LogRange
 from kvorum.storage.log.poison import Poison
 from kvorum.storage.log.segment import Segment
-from kvorum.storage.log.transaction_index import AbortedTransaction
 from kvorum.wire.valid_offset_and_epoch import EpochStart
 
 
@@ -210,10 +209,6 @@ class LocalLog:
 
     def _note_stored(self, end_offset: int) -> None:
         self.stored_end_offset = end_offset
-
-    def append_aborted(self, transaction: AbortedTransaction) -> None:
-        """Index a transaction that the marker in the last batch has aborted."""
-        self._segments.active.transaction_index.append(transaction, self.writes)
 
     def maybe_roll(self, header: BatchHeader, *, now_ms: int | None = None) -> None:
         """Begin a new segment if the active one has no place for a batch, as `append` does.

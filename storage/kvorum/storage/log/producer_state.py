@@ -118,10 +118,9 @@ class ProducerAppendInfo(NamedTuple):
 class ProducerState:
     """The producers of one partition, and its transactions that readers may have to wait for."""
 
-    def __init__(self, expiration_ms: int) -> None:
+    def __init__(self) -> None:
         self.end_offset = 0
         """The offset up to which batches are taken in."""
-        self._expiration_ms = expiration_ms
         self._entries: dict[int, ProducerEntry] = {}
         # First offset -> producer. A log ascends, so the first one is the lowest.
         self._open: dict[int, int] = {}
@@ -221,10 +220,8 @@ class ProducerState:
         if not (is_next_verified and batch.producer_epoch == verification.epoch):
             del self._verifications[batch.producer_id]
 
-    def restore(
-        self, entries: Mapping[int, ProducerEntry], end_offset: int, *, now_ms: int
-    ) -> None:
-        """Begin with stored producers as of `end_offset`, without those that have expired."""
+    def restore(self, entries: Mapping[int, ProducerEntry], end_offset: int) -> None:
+        """Begin with stored producers as of `end_offset`."""
         self._entries = dict(entries)
         self._open = {
             entry.transaction_start: producer_id
@@ -235,7 +232,6 @@ class ProducerState:
         }
         self._unreplicated = {}
         self.end_offset = end_offset
-        self.expire(now_ms)
 
     def last_stable_offset(self, ended: CompletedTransaction) -> int:
         """Return where the log is stable once a transaction is ended, and no other one ends."""
@@ -268,18 +264,23 @@ class ProducerState:
         oldest = next(iter(self._open.values()), None)
         return oldest is not None and 0 < self._entries[oldest].last_timestamp < wall_ms
 
-    def expire(self, now_ms: int) -> None:
+    def expire(self, *, now_ms: int, expiration_ms: int) -> None:
         """Forget producers without a transaction that wrote nothing for the expiration time.
 
-        So are verifications that began as long ago.
+        Verifications that began as long ago are forgotten too. `now_ms` is the wall clock. Another
+        thread may read the entries meanwhile, as it does to close a log.
         """
-        for producer_id, entry in list(self._entries.items()):
-            is_old = now_ms - entry.last_timestamp >= self._expiration_ms
-            if entry.transaction_start is None and is_old:
-                del self._entries[producer_id]
-        for producer_id, verification in list(self._verifications.items()):
-            if now_ms - verification.timestamp >= self._expiration_ms:
-                del self._verifications[producer_id]
+        newest_expired_ms = now_ms - expiration_ms
+        self._entries = {
+            producer_id: entry
+            for producer_id, entry in self._entries.items()
+            if entry.transaction_start is not None or entry.last_timestamp > newest_expired_ms
+        }
+        self._verifications = {
+            producer_id: verification
+            for producer_id, verification in self._verifications.items()
+            if verification.timestamp > newest_expired_ms
+        }
 
 
 _UNKNOWN: Final = ProducerEntry()

@@ -31,7 +31,7 @@ from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, encode_p
 from kvorum.storage.log.producer_state import BatchMetadata, CompletedTransaction, ProducerState
 from kvorum.storage.log.segment import Segment
 from kvorum.storage.log.segment_list import count_begun, slot_holding
-from kvorum.storage.log.transaction_index import AbortedTransaction, find_aborted
+from kvorum.storage.log.transaction_index import AbortedTransaction, TransactionIndex, find_aborted
 from kvorum.storage.log.verification_state import NO_TRANSACTION, TransactionAppend
 from kvorum.storage.small_files.partition_metadata import (
     check_partition_metadata,
@@ -86,11 +86,13 @@ class UnifiedLog:
         producers: ProducerState,
         snapshots: ProducerSnapshotFiles,
         config: TopicLogConfig,
+        producer_expiration_ms: Callable[[], int],
     ) -> None:
         self.topic_partition = topic_partition
         self.config = config
         self.producers = producers
         self._snapshots = snapshots
+        self._producer_expiration_ms = producer_expiration_ms
         self.local_log = log
         """The log below: its records, offsets and files, without what is known of producers."""
         self.high_watermark = log.log_start_offset
@@ -330,12 +332,25 @@ class UnifiedLog:
             self.producers.end_offset = batch.next_offset
             return
         change = self.producers.check(batch, origin, transaction)
+        ended = change.ended
+        if ended is not None and ended.is_aborted:
+            # A marker without its entry could not be repeated: no transaction is open after it.
+            self._active_transaction_index.prepare(self.writes)
         self.local_log.append_batch(batch.data, header)
         self.producers.update(batch, change)
-        if change.ended is not None:
-            if change.ended.is_aborted:
-                self.local_log.append_aborted(self._aborted(change.ended))
-            self.producers.complete(change.ended)
+        if ended is not None:
+            if ended.is_aborted:
+                self._append_aborted(self._aborted(ended))
+            self.producers.complete(ended)
+
+    @property
+    def _active_transaction_index(self) -> TransactionIndex:
+        return self.local_log.segments[-1].transaction_index
+
+    def _append_aborted(self, aborted: AbortedTransaction) -> None:
+        """Index a transaction that the marker in the last batch has aborted; a failure poisons."""
+        with self.local_log.poison.on_failure():
+            self._active_transaction_index.append(aborted, self.writes)
 
     def _aborted(self, ended: CompletedTransaction) -> AbortedTransaction:
         return AbortedTransaction(
@@ -414,9 +429,10 @@ class UnifiedLog:
             start_offset=start, end_offset=again[0].base_offset if again else end
         )
         if latest is None:
-            producers.restore({}, start, now_ms=now_ms)
+            producers.restore({}, start)
         else:
-            producers.restore(latest.entries, latest.offset, now_ms=now_ms)
+            producers.restore(latest.entries, latest.offset)
+        self.remove_expired_producers(now_ms=now_ms)
         for batch in chain.from_iterable(self._batches(max(producers.end_offset, start), end)):
             if not isinstance(batch, LegacyMessage) and batch.has_producer_id:
                 ended = producers.append(batch, AppendOrigin.REPLICATION)
@@ -433,6 +449,13 @@ class UnifiedLog:
         for segment in segments:
             if segment.base_offset <= aborted.last_offset < segment.end_offset:
                 segment.transaction_index.append(aborted)
+
+    def remove_expired_producers(self, *, now_ms: int) -> None:
+        """Forget producers that wrote nothing for their time; `now_ms` is the wall clock.
+
+        See `ProducerState.expire`. The owner calls while no truncation is under way.
+        """
+        self.producers.expire(now_ms=now_ms, expiration_ms=self._producer_expiration_ms())
 
     def delete_records(self, offset: int, *, now_ms: int) -> None:
         """Move the log's start up to `offset`; nothing happens where it is there already.
@@ -501,12 +524,15 @@ def load_unified_log(
     *,
     files: FileSystem,
     config: TopicLogConfig,
-    producer_expiration_ms: int,
+    producer_expiration_ms: Callable[[], int],
     random: Random,
     now_ms: int,
     threads: DiskThreads | None = None,
 ) -> UnifiedLog:
     """Open a log, made if need be; `now_ms` is the wall clock, `random` spreads its rolls.
+
+    `producer_expiration_ms` returns the time, which may change, after which a producer that writes
+    nothing is forgotten.
 
     `threads` write what is appended while the disk is slow; without them every append is written at
     once.
@@ -518,7 +544,7 @@ def load_unified_log(
     the segments that had to be read are taken from their records.
     """
     directory = place.directory
-    producers = ProducerState(producer_expiration_ms)
+    producers = ProducerState()
     snapshots = ProducerSnapshotFiles(
         directory,
         files,
@@ -540,7 +566,9 @@ def load_unified_log(
     loaded.log.time_rolls(
         lambda: random.randrange(jitter_ms) if jitter_ms > 0 else 0, now_ms=now_ms
     )
-    log = UnifiedLog(place.topic_partition, loaded.log, producers, snapshots, config)
+    log = UnifiedLog(
+        place.topic_partition, loaded.log, producers, snapshots, config, producer_expiration_ms
+    )
     try:
         if not has_metadata:
             write_partition_metadata(directory, files, topic_id=place.topic_id)

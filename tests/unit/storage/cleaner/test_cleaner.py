@@ -45,7 +45,7 @@ class World:
         self.log = loaded(self.files, LogCheckpoint(), GAPS).log
         self.now = START_MS
         self.clean_to = 0
-        self.producers = ProducerState(10**9)
+        self.producers = ProducerState()
         self._sequences: dict[tuple[int, int], int] = {}
 
     def data(

@@ -24,6 +24,7 @@ from kvorum.storage.directory.log_directory_files import LogDirectoryFiles
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.errors import CorruptLogError, DiskError, StorageError
+from kvorum.storage.log.log_config import DAY_MS
 from kvorum.storage.names import LOG_SUFFIX, offset_name
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
@@ -164,6 +165,7 @@ def manager_of(*, sets_aside: bool) -> LogManager:
     return LogManager(
         LogManagerSettings(sets_damaged_logs_aside=sets_aside),
         config_of=lambda _: CONFIG,
+        producer_expiration_ms=lambda: DAY_MS,
         random=Random(1),
     )
 

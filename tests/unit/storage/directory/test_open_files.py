@@ -14,7 +14,17 @@ from pathlib import Path
 import pytest
 from tests.support.batch_maker import make_batch
 from tests.support.faulty_files import Fault, FaultyFiles
-from tests.unit.storage.topic_logs import CONFIG, NOW_MS, TOPIC_ID, append, managed, sent, values_in
+from tests.unit.storage.topic_logs import (
+    CONFIG,
+    NOW_MS,
+    TOPIC_ID,
+    abort_marker,
+    append,
+    managed,
+    sent,
+    transactional,
+    values_in,
+)
 
 from kvorum.storage.directory.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.directory.log_directory import LogDirectory
@@ -22,10 +32,12 @@ from kvorum.storage.directory.log_directory_files import LogDirectoryFiles
 from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.errors import DiskError, TooManyOpenFilesError
 from kvorum.storage.files import FileSystem, OpenFile, RealFileSystem
+from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.batch_header import read_header
 from kvorum.storage.log.file_records import FileRecords
 from kvorum.storage.log.indexes import OffsetIndex
 from kvorum.storage.log.segment_list import create_cleaned_segment
+from kvorum.storage.log.transaction_index import AbortedTransaction
 from kvorum.storage.names import (
     CLEANED_SUFFIX,
     LOG_SUFFIX,
@@ -201,6 +213,24 @@ def test_an_append_that_gets_no_descriptor_can_be_repeated(one: OneLog) -> None:
         append(log, sent(b"a"))
     append(log, sent(b"a"))
     assert values_in(log) == [b"a"]
+    assert one.failures == []
+
+
+def abort(log: UnifiedLog) -> None:
+    log.append_as_leader(
+        abort_marker(), leader_epoch=0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR
+    )
+
+
+def test_an_abort_whose_index_gets_no_descriptor_can_be_repeated(one: OneLog) -> None:
+    log = one.log()
+    append(log, transactional(b"a", sequence=0))
+    with one.without_descriptors(), pytest.raises(TooManyOpenFilesError):
+        abort(log)
+    abort(log)
+    log.update_high_watermark(log.log_end_offset)
+    assert log.last_stable_offset == log.log_end_offset == 2
+    assert log.aborted_transactions(0, 2) == [AbortedTransaction(7, 0, 1, 2)]
     assert one.failures == []
 
 

@@ -28,7 +28,7 @@ class Log:
     """A log that takes batches of one or two producers."""
 
     def __init__(self) -> None:
-        self.state = ProducerState(expiration_ms=1000)
+        self.state = ProducerState()
 
     def write(
         self,
@@ -137,9 +137,9 @@ def test_a_batch_outside_of_the_open_transaction_is_refused(log: Log) -> None:
 def test_an_open_transaction_keeps_its_producer(log: Log) -> None:
     log.write(0, 0, producer=1, open_=True)
     log.write(0, 0, producer=2)
-    log.state.expire(1004)
+    log.state.expire(now_ms=1004, expiration_ms=EXPIRATION_MS)
     assert log.state.entries.keys() == {1, 2}
-    log.state.expire(1005)
+    log.state.expire(now_ms=1005, expiration_ms=EXPIRATION_MS)
     assert log.state.entries.keys() == {1}
     assert log.write(9, 9, producer=2) == "ok"
 
@@ -166,7 +166,7 @@ class Guarded:
     """A log whose transactional batches have to be verified."""
 
     def __init__(self) -> None:
-        self.state = ProducerState(EXPIRATION_MS)
+        self.state = ProducerState()
 
     def start(
         self, *, epoch: int = 0, sequence: int = 0, is_second_version: bool = False, now_ms: int = 0
@@ -298,9 +298,9 @@ def test_an_unknown_producer_with_epochs_for_transactions_begins_at_zero(guarded
 
 def test_a_verification_that_never_ends_is_forgotten_in_time(guarded: Guarded) -> None:
     guard = guarded.start(now_ms=5000)
-    guarded.state.expire(5000 + EXPIRATION_MS - 1)
+    guarded.state.expire(now_ms=5000 + EXPIRATION_MS - 1, expiration_ms=EXPIRATION_MS)
     assert guarded.start(now_ms=9999) is guard
-    guarded.state.expire(5000 + EXPIRATION_MS)
+    guarded.state.expire(now_ms=5000 + EXPIRATION_MS, expiration_ms=EXPIRATION_MS)
     assert guarded.start(now_ms=9999) is not guard
 
 

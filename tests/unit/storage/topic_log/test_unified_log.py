@@ -25,12 +25,14 @@ from tests.unit.storage.topic_logs import (
 )
 
 from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.errors import CorruptFileError, DiskError, PoisonedError
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.names import (
     OFFSET_INDEX_SUFFIX,
     PRODUCER_SNAPSHOT_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
+    offset_name,
     parse_offset_name,
 )
 from kvorum.storage.topic_log import log_validator
@@ -449,6 +451,34 @@ def test_a_stable_offset_is_not_below_the_start_of_the_log() -> None:
     abort(log)
     log.update_high_watermark(4)
     assert log.last_stable_offset == 4
+
+
+def test_an_abort_whose_index_is_damaged_is_not_in_the_log() -> None:
+    files = FaultyFiles()
+    log = opened(files)
+    append(log, transactional(b"x", sequence=0))
+    index = log.local_log.directory / offset_name(0, TRANSACTION_INDEX_SUFFIX)
+    files.open(index, create=True).write_at(0, b"\xff" * 34)
+    with pytest.raises(CorruptFileError, match="version"):
+        abort(log)
+    assert log.log_end_offset == 1
+
+
+def test_a_log_whose_abort_cannot_be_indexed_is_not_used_any_more() -> None:
+    """A second marker would find no open transaction, and make no entry."""
+    files = FaultyFiles()
+    log = opened(files)
+    append(log, transactional(b"x", sequence=0))
+    files.fail("write", 2)
+    with pytest.raises(DiskError):
+        abort(log)
+    with pytest.raises(PoisonedError):
+        abort(log)
+    log.local_log.abandon()
+    again = opened(files.after_process_crash())
+    again.update_high_watermark(again.log_end_offset)
+    assert again.last_stable_offset == again.log_end_offset == 2
+    assert [one.first_offset for one in again.aborted_transactions(0, 2)] == [0]
 
 
 def aborted_in_records(log: UnifiedLog) -> list[tuple[int, int]]:
