@@ -99,7 +99,8 @@ FETCH_BYTES: Final = 1_200
 FETCH_BACKOFF_MS: Final = 30
 FETCH_WAIT_MS: Final = 30
 PUMP_MS: Final = 10
-PRODUCER_CHECK_MS: Final = 1_000
+PRODUCER_CHECK_MS: Final = 600_000
+"""Kafka's default: no world lasts long enough for a producer to be idle for its time."""
 
 
 class BrokerSession:
