@@ -237,6 +237,13 @@ class ShareWorld:
             features=FeaturesImage(levels=Map({SHARE_VERSION_FEATURE: 2})),
         )
 
+    def begin_groups_at(self, reset: str) -> None:
+        """Have groups without a state begin where a value of ``share.auto.offset.reset`` says."""
+        reset_of_group = Map({"share.auto.offset.reset": reset})
+        self.image = MetadataImage(
+            configs=ConfigsImage(Map({(int(ResourceType.GROUP), GROUP): reset_of_group}))
+        )
+
     def write(self, *values: bytes) -> None:
         """Append records, each as a batch, and commit them."""
         self.leader.write(*values)

@@ -14,13 +14,14 @@ from tests.unit.node.share_fetch_world import (
 
 from kvorum.broker.share_partition.acknowledgement import AcknowledgeType, ShareAcknowledgementBatch
 from kvorum.broker.share_partition.acquisition import ShareAcquireMode
+from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.share_fetch import delayed_share_fetch
 from kvorum.node.broker.share_fetch.partition_max_bytes import partition_max_bytes
 from kvorum.node.broker.share_fetch.share_fetch import rotated
 from kvorum.node.coroutines import Task
 from kvorum.node.serving.disconnect_listeners import DisconnectListeners
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.errors import CorruptBatchError
+from kvorum.wire.errors import CorruptBatchError, InvalidRecordError
 from kvorum.wire.records.batch import read_batches
 
 AVAILABLE, ACKNOWLEDGED = 0, 2
@@ -195,6 +196,35 @@ def test_a_state_that_cannot_be_read_is_asked_for_again_by_the_next_fetch(
     world.keeper.read_error = ErrorCode.NONE
     found = world.fetch()
     assert found.offsets == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (CorruptBatchError("a batch", "is damaged", offset=0), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (InvalidRecordError("a record", "is too large", offset=0), ErrorCode.INVALID_RECORD),
+        (ZeroDivisionError("a bug"), ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+    ids=["damaged", "too large", "unexpected"],
+)
+def test_a_start_that_cannot_be_found_is_looked_for_again_by_the_next_fetch(
+    world: ShareWorld,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    code: ErrorCode,
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise error
+
+    world.keeper.start_offset = -1
+    world.begin_groups_at("by_duration:P30000D")
+    with monkeypatch.context() as patched:
+        patched.setattr(BatchInspector, "first_record_since", fail)
+        assert world.fetch().code is code
+    assert caplog.records[-1].exc_info is not None
+    assert not world.manager.partitions
+    assert world.fetch().offsets == [0, 1, 2]
 
 
 def test_a_share_partition_that_is_fenced_at_its_keeper_is_forgotten(world: ShareWorld) -> None:

@@ -27,6 +27,7 @@ from kvorum.node.runtime import Runtime, Timer
 from kvorum.node.shield import shield
 from kvorum.storage.errors import StorageError
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import InvalidRecordError
 from kvorum.wire.messages.read_share_group_state import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
@@ -55,7 +56,7 @@ class SharePartitionListener(Protocol):
     async def find_start(self, group_id: str, replica: Partition) -> int:
         """Return the offset at which a group begins to read a partition.
 
-        Raises RequestError and StorageError.
+        Raises RequestError, StorageError and CorruptBatchError.
         """
         ...
 
@@ -168,9 +169,9 @@ class LedSharePartition:
             await self._load()
         except RequestError as error:
             self._fail(error)
-        except StorageError as error:
+        except Exception as error:  # noqa: BLE001 - logged, and answered
             _log.error("A share partition cannot begin: %s", self.key, exc_info=error)
-            self._fail(RequestError.with_default_message(ErrorCode.KAFKA_STORAGE_ERROR))
+            self._fail(RequestError.with_default_message(_code_of(error)))
         finally:
             self._listener.on_load_end(self._runtime.monotonic_ms() - self._began_ms)
             self.watchers.notify()
@@ -181,7 +182,7 @@ class LedSharePartition:
         self._listener.forget(self)
 
     async def _load(self) -> None:
-        """Begin with the stored state; raises RequestError, and StorageError."""
+        """Begin with the stored state; raises RequestError, and as `find_start` does."""
         key = self.key
         asked = ReadShareGroupStateRequest.PartitionData(key.partition, self.leader_epoch)
         topic = ReadShareGroupStateRequest.ReadStateData(key.topic_id, [asked])
@@ -281,6 +282,15 @@ class LedSharePartition:
     def _on_task_end(self, result: object) -> None:
         if isinstance(result, Exception):
             _log.error("A share partition failed: %s", self.key, exc_info=result)
+
+
+def _code_of(error: Exception) -> ErrorCode:
+    """Return the code with which an error that hinders the beginning is answered."""
+    if isinstance(error, StorageError):
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    if isinstance(error, InvalidRecordError):
+        return error.error_code
+    return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 async def _answered(result: AcknowledgeResult) -> AcknowledgeResult:

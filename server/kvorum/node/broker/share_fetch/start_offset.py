@@ -26,8 +26,8 @@ async def start_offset(
     """Return the offset that a group's reset strategy stands for, at the time `wall_ms`.
 
     It is the start or the committed end of the log, or the first record that is no older than a
-    duration. Raises RequestError OFFSET_NOT_AVAILABLE where no record is as young as that, and
-    StorageError.
+    duration. Raises RequestError OFFSET_NOT_AVAILABLE where no record is as young as that,
+    StorageError, and CorruptBatchError.
     """
     log = partition.log
     if reset == EARLIEST:
