@@ -187,6 +187,24 @@ def test_a_group_without_a_state_begins_at_the_committed_end(world: ShareWorld) 
     assert found.offsets == [3]
 
 
+def test_a_group_without_a_state_waits_for_the_high_watermark_of_a_new_leader(
+    world: ShareWorld,
+) -> None:
+    former = world.replicas.all[2]
+    world.replicas.lead(former.id)
+    former.write(b"d")
+    world.leader.fetch_from(former)
+    world.replicas.lead(world.leader.id)
+    assert world.leader.partition.log.high_watermark < world.leader.end_offset
+    world.keeper.start_offset = -1
+    assert world.fetch().code is ErrorCode.OFFSET_NOT_AVAILABLE
+    assert not world.manager.partitions
+    world.replicas.copy(1, 2, 3)
+    assert world.fetch().offsets == [], "what was committed before the group began"
+    world.write(b"e")
+    assert world.fetch().offsets == [4]
+
+
 def test_a_state_that_cannot_be_read_is_asked_for_again_by_the_next_fetch(
     world: ShareWorld,
 ) -> None:

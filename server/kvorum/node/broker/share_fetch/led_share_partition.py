@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from kvorum.broker.dead_letter_queue.dead_letter_queue_error import DeadLetterQueueError
 from kvorum.broker.dead_letter_queue.dead_letter_records import DeadLetterWriter
 from kvorum.broker.partition import Partition
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.partition_watchers import PartitionWatchers
 from kvorum.broker.share_partition.acknowledgement import ShareAcknowledgementBatch
 from kvorum.broker.share_partition.loaded_state import UNINITIALIZED_START_OFFSET
@@ -56,7 +57,7 @@ class SharePartitionListener(Protocol):
     async def find_start(self, group_id: str, replica: Partition) -> int:
         """Return the offset at which a group begins to read a partition.
 
-        Raises RequestError, StorageError and CorruptBatchError.
+        Raises RequestError, LeaderRefusesError, StorageError and CorruptBatchError.
         """
         ...
 
@@ -169,6 +170,8 @@ class LedSharePartition:
             await self._load()
         except RequestError as error:
             self._fail(error)
+        except LeaderRefusesError as error:
+            self._fail(RequestError.with_default_message(error.code))
         except Exception as error:  # noqa: BLE001 - logged, and answered
             _log.error("A share partition cannot begin: %s", self.key, exc_info=error)
             self._fail(RequestError.with_default_message(_code_of(error)))

@@ -26,7 +26,8 @@ async def start_offset(
     """Return the offset that a group's reset strategy stands for, at the time `wall_ms`.
 
     It is the start or the committed end of the log, or the first record that is no older than a
-    duration. Raises RequestError OFFSET_NOT_AVAILABLE where no record is as young as that,
+    duration. Raises RequestError OFFSET_NOT_AVAILABLE where no record is as young as that, and
+    where this leader may not know the committed end yet (KIP-207). Also raises LeaderRefusesError,
     StorageError, and CorruptBatchError.
     """
     log = partition.log
@@ -34,6 +35,8 @@ async def start_offset(
         return log.log_start_offset
     end_offset = log.high_watermark
     if reset == LATEST:
+        if not partition.demand_leader().is_offset_available:
+            raise RequestError.with_default_message(ErrorCode.OFFSET_NOT_AVAILABLE)
         return end_offset
     age_ms = parse_java_duration_ns(reset.removeprefix(_DURATION_BEGIN)) // _NS_PER_MS
     found = await inspector.first_record_since(
