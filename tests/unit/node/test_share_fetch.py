@@ -278,9 +278,54 @@ def test_a_broker_that_leads_no_longer_ends_waiting_fetches_and_refuses_others(
     assert waiting
 
 
-def test_records_that_the_log_has_lost_are_passed_over(world: ShareWorld) -> None:
+def test_a_higher_leader_epoch_of_the_same_leader_leaves_members_what_they_have(
+    world: ShareWorld,
+) -> None:
+    world.fetch(ALICE)
+    world.replicas.lead(world.leader.id)
+    assert world.fetch(BOB).offsets == []
+    world.write(b"d")
+    assert world.fetch(BOB).offsets == [3], "it is read in the higher epoch"
+    assert acknowledged(world.acknowledging(0, 2, member=ALICE)).code is ErrorCode.NONE
+    assert [data.leader_epoch for data in world.keeper.written] == [0], "the epoch of its begin"
+
+
+def test_a_leader_that_has_not_heard_of_another_one_begins_again_when_it_writes(
+    world: ShareWorld,
+) -> None:
+    world.fetch(ALICE)
+    world.replicas.lead(2, known_by="23")
+    world.keeper.leader_epoch = world.replicas.leader_epoch
+    world.replicas.lead(world.leader.id)
+    assert world.fetch(BOB).offsets == []
+    refused = acknowledged(world.acknowledging(0, 2, member=ALICE))
+    assert refused.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    world.replicas.copy(1, 2, 3)
+    assert world.fetch(BOB).offsets == [0, 1, 2]
+    assert acknowledged(world.acknowledging(0, 2, member=BOB)).code is ErrorCode.NONE
+    assert [data.leader_epoch for data in world.keeper.written] == [2]
+
+
+def test_a_start_is_looked_for_again_in_a_higher_leader_epoch(world: ShareWorld) -> None:
+    world.keeper.start_offset = -1
+    world.keeper.is_held = True
+    waiting = world.fetching(max_wait_ms=500)
+    world.replicas.lead(world.leader.id)
+    world.keeper.release()
+    world.run(for_ms=5)
+    assert answered(waiting).code is ErrorCode.FENCED_LEADER_EPOCH
+    world.replicas.copy(1, 2, 3)
+    assert world.fetch().code is ErrorCode.NONE
+    (led,) = world.manager.partitions
+    assert led.state.start_offset == 3
+
+
+@pytest.mark.parametrize("elections", [0, 1], ids=["one epoch", "a higher epoch"])
+def test_records_that_the_log_has_lost_are_passed_over(world: ShareWorld, elections: int) -> None:
     world.fetch()
     world.acknowledging(0, 2, kind=AcknowledgeType.RELEASE)
+    for _ in range(elections):
+        world.replicas.lead(world.leader.id)
     world.leader.partition.log.delete_records(2, now_ms=0)
     world.fetch()
     found = world.fetch()

@@ -54,7 +54,7 @@ class SharePartitionListener(Protocol):
         """Return what a group's configuration says at the moment."""
         ...
 
-    async def find_start(self, group_id: str, replica: Partition) -> int:
+    async def find_start(self, led: "LedSharePartition") -> int:
         """Return the offset at which a group begins to read a partition.
 
         Raises RequestError, LeaderRefusesError, StorageError and CorruptBatchError.
@@ -71,7 +71,12 @@ class SharePartitionListener(Protocol):
 
 
 class LedSharePartition:
-    """A share partition for as long as this broker leads its partition in one epoch."""
+    """A share partition for as long as this broker leads its partition.
+
+    A higher leader epoch changes nothing, as in Kafka: what members have acquired stays theirs, and
+    the state is written in the epoch in which the share partition began. If another broker has led
+    meanwhile, and has read the state, that write is refused with FENCED_LEADER_EPOCH.
+    """
 
     def __init__(
         self,
@@ -85,6 +90,7 @@ class LedSharePartition:
         self.key = key
         self.replica = replica
         self.leader_epoch = replica.leader_epoch
+        """The leader epoch in which the share partition began."""
         topic = replica.topic_partition.topic
         self.state = SharePartition(
             key.group_id,
@@ -111,9 +117,8 @@ class LedSharePartition:
 
     @property
     def is_led(self) -> bool:
-        """Whether this broker still leads the partition in the same epoch."""
-        replica = self.replica
-        return replica.is_leader and replica.leader_epoch == self.leader_epoch
+        """Whether this broker still leads the partition."""
+        return self.replica.is_leader
 
     def close(self) -> None:
         """Give out no records any more, and have those who wait look again."""
@@ -196,7 +201,7 @@ class LedSharePartition:
         reset_offset = 0
         has_start = result.start_offset != UNINITIALIZED_START_OFFSET
         if result.error_code == ErrorCode.NONE and not has_start:
-            reset_offset = await self._listener.find_start(key.group_id, self.replica)
+            reset_offset = await self._listener.find_start(self)
         self._copy_dead_letters(self.state.initialize(result, reset_offset=reset_offset))
 
     async def _write(self, write: StateWrite) -> AcknowledgeResult:
