@@ -50,11 +50,13 @@ class Timeline:
 class TimelineMap(Generic[Key, Value]):
     """A map whose entries have a history of values by epoch; `epoch` None reads the newest."""
 
-    __slots__ = ("_histories", "_timeline")
+    __slots__ = ("_histories", "_newest_count", "_timeline")
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._histories: dict[Key, deque[tuple[int, object]]] = {}
+        self._newest_count = 0
+        """The number of keys with a value in the newest state."""
 
     def get(self, key: Key, epoch: int | None = None) -> Value | None:
         """Return the value at `epoch`; None without one."""
@@ -88,11 +90,12 @@ class TimelineMap(Generic[Key, Value]):
 
     def is_empty(self) -> bool:
         """Return whether nothing is in the newest state."""
-        return next(self.items(), None) is None
+        return self._newest_count == 0
 
     def _change(self, key: Key, value: object) -> None:
         epoch = self._timeline.next_epoch
         history = self._histories.setdefault(key, deque())
+        self._newest_count += int(value is not _ABSENT) - _newest_count_in(history)
         if history and history[-1][1] is _ABSENT:
             # A key that is put again after its removal is the last one, committed or not.
             self._histories[key] = self._histories.pop(key)
@@ -104,7 +107,9 @@ class TimelineMap(Generic[Key, Value]):
 
     def _undo(self, key: Key) -> None:
         history = self._histories.pop(key)
+        self._newest_count -= _newest_count_in(history)
         history.pop()
+        self._newest_count += _newest_count_in(history)
         if history:
             # The value before it is put again, in Kafka too: its key is the last one from here on.
             self._histories[key] = history
@@ -146,6 +151,11 @@ class TimelineValue(Generic[Value]):
     def _settle(self, epoch: int) -> None:
         while self._history[0][0] < epoch:
             self._history.popleft()
+
+
+def _newest_count_in(history: deque[tuple[int, object]]) -> int:
+    """Return how many values a key has in the newest state: 0 or 1."""
+    return int(bool(history) and history[-1][1] is not _ABSENT)
 
 
 def _value_at(history: deque[tuple[int, object]], epoch: int | None) -> object:

@@ -59,6 +59,8 @@ class KeeperInMemory:
     read_error: ErrorCode = ErrorCode.NONE
     write_error: ErrorCode = ErrorCode.NONE
     start_offset: int = 0
+    leader_epoch: int = 0
+    """The highest leader epoch in which the state was read or written."""
     written: list[WriteShareGroupStateRequest.PartitionData] = field(
         default_factory=list[WriteShareGroupStateRequest.PartitionData]
     )
@@ -83,6 +85,7 @@ class KeeperInMemory:
     async def read_state(self, request: ReadShareGroupStateRequest) -> ReadShareGroupStateResponse:
         await self._turn()
         (topic,) = request.topics
+        self.leader_epoch = max(self.leader_epoch, topic.partitions[0].leader_epoch)
         result = ReadShareGroupStateResponse.PartitionResult(
             0, error_code=self.read_error, start_offset=self.start_offset
         )
@@ -98,10 +101,13 @@ class KeeperInMemory:
     ) -> WriteShareGroupStateResponse:
         await self._turn()
         (topic,) = request.topics
-        if self.write_error is ErrorCode.NONE:
+        error = self.write_error
+        if topic.partitions[0].leader_epoch < self.leader_epoch:
+            error = ErrorCode.FENCED_LEADER_EPOCH
+        if error is ErrorCode.NONE:
             self.written += topic.partitions
             self.start_offset = topic.partitions[-1].start_offset
-        result = WriteShareGroupStateResponse.PartitionResult(0, error_code=self.write_error)
+        result = WriteShareGroupStateResponse.PartitionResult(0, error_code=error)
         written = WriteShareGroupStateResponse.WriteStateResult(topic.topic_id, [result])
         return WriteShareGroupStateResponse([written])
 
@@ -235,6 +241,13 @@ class ShareWorld:
         self.image = MetadataImage(
             configs=ConfigsImage(Map({(int(ResourceType.GROUP), GROUP): named})),
             features=FeaturesImage(levels=Map({SHARE_VERSION_FEATURE: 2})),
+        )
+
+    def begin_groups_at(self, reset: str) -> None:
+        """Have groups without a state begin where a value of ``share.auto.offset.reset`` says."""
+        reset_of_group = Map({"share.auto.offset.reset": reset})
+        self.image = MetadataImage(
+            configs=ConfigsImage(Map({(int(ResourceType.GROUP), GROUP): reset_of_group}))
         )
 
     def write(self, *values: bytes) -> None:

@@ -1,6 +1,7 @@
 """Any coordinator's runtime, context, loader, writer and timers, with a made shard of counts."""
 
 import logging
+from errno import EMFILE
 from typing import Any, Final
 
 import pytest
@@ -29,9 +30,9 @@ from kvorum.metadata.partition import Partitions
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.coordinator.context import CoordinatorState
 from kvorum.node.broker.coordinator.latest_records import PART_RECORDS
-from kvorum.node.broker.coordinator.loader import LOAD_BYTES
+from kvorum.node.broker.coordinator.loader import DESCRIPTOR_WAIT_MS, LOAD_BYTES
 from kvorum.node.broker.coordinator.timers import RETRY_MS
-from kvorum.storage.errors import DiskError
+from kvorum.storage.errors import DiskError, TooManyOpenFilesError
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.wire.error_codes import ErrorCode
@@ -214,6 +215,47 @@ def test_a_damaged_log_is_refused_until_the_next_epoch(
     idle.register(leader_epoch=1)
     idle.run()
     assert idle.count("b") == 1
+
+
+def lack_descriptors(monkeypatch: pytest.MonkeyPatch, count: int) -> list[int]:
+    """Have so many reads of logs get no descriptor; return the offsets of all reads."""
+    reads: list[int] = []
+    read = LocalLog.read
+
+    def read_or_lack(log: LocalLog, offset: int, max_bytes: int, **options: Any) -> memoryview:
+        reads.append(offset)
+        if len(reads) <= count:
+            raise TooManyOpenFilesError("no descriptor", errno=EMFILE, file=log.directory)
+        return read(log, offset, max_bytes, **options)
+
+    monkeypatch.setattr(LocalLog, "read", read_or_lack)
+    return reads
+
+
+def test_a_load_waits_for_file_descriptors(
+    idle: Counters, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    idle.write(batch(counted("a", 1)))
+    reads = lack_descriptors(monkeypatch, 2)
+    with caplog.at_level(logging.WARNING):
+        idle.lead()
+        assert refusal(idle) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        idle.run(DESCRIPTOR_WAIT_MS)
+    (line,) = caplog.messages
+    assert (reads, f"{COUNTERS}-0" in line) == ([0, 0], True)
+    idle.run(DESCRIPTOR_WAIT_MS)
+    assert idle.count("a") == 1
+
+
+def test_a_load_that_waits_for_file_descriptors_ends_with_the_leadership(
+    idle: Counters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = lack_descriptors(monkeypatch, 9)
+    idle.write(batch(counted("a", 1)))
+    idle.lead()
+    idle.lose()
+    idle.run(2 * DESCRIPTOR_WAIT_MS)
+    assert reads == [0]
 
 
 def test_a_load_ends_where_the_partition_is_led_elsewhere_meanwhile(idle: Counters) -> None:

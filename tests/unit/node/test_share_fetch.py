@@ -14,13 +14,14 @@ from tests.unit.node.share_fetch_world import (
 
 from kvorum.broker.share_partition.acknowledgement import AcknowledgeType, ShareAcknowledgementBatch
 from kvorum.broker.share_partition.acquisition import ShareAcquireMode
+from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.share_fetch import delayed_share_fetch
 from kvorum.node.broker.share_fetch.partition_max_bytes import partition_max_bytes
 from kvorum.node.broker.share_fetch.share_fetch import rotated
 from kvorum.node.coroutines import Task
 from kvorum.node.serving.disconnect_listeners import DisconnectListeners
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.errors import CorruptBatchError
+from kvorum.wire.errors import CorruptBatchError, InvalidRecordError
 from kvorum.wire.records.batch import read_batches
 
 AVAILABLE, ACKNOWLEDGED = 0, 2
@@ -186,6 +187,24 @@ def test_a_group_without_a_state_begins_at_the_committed_end(world: ShareWorld) 
     assert found.offsets == [3]
 
 
+def test_a_group_without_a_state_waits_for_the_high_watermark_of_a_new_leader(
+    world: ShareWorld,
+) -> None:
+    former = world.replicas.all[2]
+    world.replicas.lead(former.id)
+    former.write(b"d")
+    world.leader.fetch_from(former)
+    world.replicas.lead(world.leader.id)
+    assert world.leader.partition.log.high_watermark < world.leader.end_offset
+    world.keeper.start_offset = -1
+    assert world.fetch().code is ErrorCode.OFFSET_NOT_AVAILABLE
+    assert not world.manager.partitions
+    world.replicas.copy(1, 2, 3)
+    assert world.fetch().offsets == [], "what was committed before the group began"
+    world.write(b"e")
+    assert world.fetch().offsets == [4]
+
+
 def test_a_state_that_cannot_be_read_is_asked_for_again_by_the_next_fetch(
     world: ShareWorld,
 ) -> None:
@@ -195,6 +214,35 @@ def test_a_state_that_cannot_be_read_is_asked_for_again_by_the_next_fetch(
     world.keeper.read_error = ErrorCode.NONE
     found = world.fetch()
     assert found.offsets == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (CorruptBatchError("a batch", "is damaged", offset=0), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (InvalidRecordError("a record", "is too large", offset=0), ErrorCode.INVALID_RECORD),
+        (ZeroDivisionError("a bug"), ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+    ids=["damaged", "too large", "unexpected"],
+)
+def test_a_start_that_cannot_be_found_is_looked_for_again_by_the_next_fetch(
+    world: ShareWorld,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    code: ErrorCode,
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise error
+
+    world.keeper.start_offset = -1
+    world.begin_groups_at("by_duration:P30000D")
+    with monkeypatch.context() as patched:
+        patched.setattr(BatchInspector, "first_record_since", fail)
+        assert world.fetch().code is code
+    assert caplog.records[-1].exc_info is not None
+    assert not world.manager.partitions
+    assert world.fetch().offsets == [0, 1, 2]
 
 
 def test_a_share_partition_that_is_fenced_at_its_keeper_is_forgotten(world: ShareWorld) -> None:
@@ -230,9 +278,54 @@ def test_a_broker_that_leads_no_longer_ends_waiting_fetches_and_refuses_others(
     assert waiting
 
 
-def test_records_that_the_log_has_lost_are_passed_over(world: ShareWorld) -> None:
+def test_a_higher_leader_epoch_of_the_same_leader_leaves_members_what_they_have(
+    world: ShareWorld,
+) -> None:
+    world.fetch(ALICE)
+    world.replicas.lead(world.leader.id)
+    assert world.fetch(BOB).offsets == []
+    world.write(b"d")
+    assert world.fetch(BOB).offsets == [3], "it is read in the higher epoch"
+    assert acknowledged(world.acknowledging(0, 2, member=ALICE)).code is ErrorCode.NONE
+    assert [data.leader_epoch for data in world.keeper.written] == [0], "the epoch of its begin"
+
+
+def test_a_leader_that_has_not_heard_of_another_one_begins_again_when_it_writes(
+    world: ShareWorld,
+) -> None:
+    world.fetch(ALICE)
+    world.replicas.lead(2, known_by="23")
+    world.keeper.leader_epoch = world.replicas.leader_epoch
+    world.replicas.lead(world.leader.id)
+    assert world.fetch(BOB).offsets == []
+    refused = acknowledged(world.acknowledging(0, 2, member=ALICE))
+    assert refused.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    world.replicas.copy(1, 2, 3)
+    assert world.fetch(BOB).offsets == [0, 1, 2]
+    assert acknowledged(world.acknowledging(0, 2, member=BOB)).code is ErrorCode.NONE
+    assert [data.leader_epoch for data in world.keeper.written] == [2]
+
+
+def test_a_start_is_looked_for_again_in_a_higher_leader_epoch(world: ShareWorld) -> None:
+    world.keeper.start_offset = -1
+    world.keeper.is_held = True
+    waiting = world.fetching(max_wait_ms=500)
+    world.replicas.lead(world.leader.id)
+    world.keeper.release()
+    world.run(for_ms=5)
+    assert answered(waiting).code is ErrorCode.FENCED_LEADER_EPOCH
+    world.replicas.copy(1, 2, 3)
+    assert world.fetch().code is ErrorCode.NONE
+    (led,) = world.manager.partitions
+    assert led.state.start_offset == 3
+
+
+@pytest.mark.parametrize("elections", [0, 1], ids=["one epoch", "a higher epoch"])
+def test_records_that_the_log_has_lost_are_passed_over(world: ShareWorld, elections: int) -> None:
     world.fetch()
     world.acknowledging(0, 2, kind=AcknowledgeType.RELEASE)
+    for _ in range(elections):
+        world.replicas.lead(world.leader.id)
     world.leader.partition.log.delete_records(2, now_ms=0)
     world.fetch()
     found = world.fetch()

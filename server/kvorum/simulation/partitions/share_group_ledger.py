@@ -2,8 +2,8 @@
 
 What is acquired is in the memory of a leader alone, as in Kafka: another one gives it out again at
 once, and counts no delivery that was not written. A former leader that does not know of the next
-one gives out what it had, too. So a record has one member for one term of a leader, and what was
-written before is known to leaders of the same epoch or a later one.
+one gives out what it had, too, also when it leads again by then. So a record has one member for one
+term of a leader, and what was written before is known to leaders of the same epoch or a later one.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Term:
     number: int
     """The number of share partitions of this place that its process had before."""
     leader_epoch: int
+    """The epoch in which that time began; the leader may lead on in higher ones."""
 
 
 @dataclass(frozen=True, slots=True)

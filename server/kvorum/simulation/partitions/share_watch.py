@@ -46,6 +46,7 @@ _KNOWN_OF_LEADERS: Final = frozenset(
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.GROUP_ID_NOT_FOUND,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

@@ -1,5 +1,6 @@
 """The way of a partition's records into a shard (Kafka's CoordinatorLoaderImpl)."""
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -9,9 +10,12 @@ from kvorum.coordinator.record import DamagedRecordError
 from kvorum.coordinator.shard import CoordinatorShard
 from kvorum.node.broker.coordinator.latest_records import LatestRecords
 from kvorum.node.broker.stored_appends import stored
-from kvorum.node.coroutines import Task, in_thread, other_work
+from kvorum.node.coroutines import Task, in_thread, other_work, sleep
+from kvorum.node.events.log_event import LogEvent
 from kvorum.node.runtime import Runtime
-from kvorum.storage.errors import StorageError
+from kvorum.storage.errors import StorageError, TooManyOpenFilesError
+from kvorum.storage.log.disk_queue import DESCRIPTOR_WAIT_SECONDS
+from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.read_moment import ReadMoment
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import ControlRecordType, RecordBatch, decode_control_record
@@ -21,6 +25,9 @@ from kvorum.wire.records.legacy import LegacyMessage, read_entries
 
 LOAD_BYTES: Final = 64 * 1024
 """The part that is read and replayed before others in the event loop have their turn."""
+DESCRIPTOR_WAIT_MS: Final = 1000 * DESCRIPTOR_WAIT_SECONDS
+"""The pause before a read that got no descriptor is tried again."""
+_log = logging.getLogger(__name__)
 
 
 def replay_batch(shard: CoordinatorShard, batch: RecordBatch, now_ms: int) -> None:
@@ -61,9 +68,9 @@ class CoordinatorLoader:
     """Replays the whole log of a partition, also what is not committed yet; part by part.
 
     Of the committed records of a key the latest one alone is replayed where the shard needs no
-    other. Compaction may have left gaps, at the end as well. `then` is called once, with None or
-    with the error: LoadEndedError, DamagedRecordError, WireError, StorageError, or what a record
-    causes.
+    other. Compaction may have left gaps, at the end as well. A lack of file descriptors is waited
+    for. `then` is called once, with None or with the error: LoadEndedError, DamagedRecordError,
+    WireError, StorageError, or what a record causes.
     """
 
     def __init__(
@@ -79,6 +86,7 @@ class CoordinatorLoader:
         self._offset = partition.log.log_start_offset
         shard.timeline.written_offset = self._offset
         self._latest = LatestRecords()
+        self._has_lacked_descriptors = False
         self._task = Task(self._load(), then)
 
     def cancel(self) -> None:
@@ -97,19 +105,13 @@ class CoordinatorLoader:
         log = self._partition.log.local_log
         await stored(log.writes)
         end_offset = log.log_end_offset
-        data = memoryview(b"")
+        data: memoryview | None = memoryview(b"")
         if self._offset < end_offset:
-            read = partial(log.read, self._offset, LOAD_BYTES, end_offset=end_offset)
-            moment = ReadMoment.of(log)
-            try:
-                data = await in_thread(self._runtime, read)
-            except StorageError:
-                if moment.lasts_in(self._partition.log.local_log):
-                    raise
-                # Compaction, or a move to another directory, has closed the file meanwhile.
-                return False
+            data = await self._read(log, end_offset)
         if not self._partition.is_leader:
             raise LoadEndedError
+        if data is None:
+            return False
         if not data:
             await self._replay_latest()
             self._shard.timeline.written_offset = end_offset
@@ -125,6 +127,31 @@ class CoordinatorLoader:
             self._offset = batch.next_offset
             self._commit(self._offset)
         return False
+
+    async def _read(self, log: LocalLog, end_offset: int) -> memoryview | None:
+        """Return the next part of the log; None if it has to be read again."""
+        read = partial(log.read, self._offset, LOAD_BYTES, end_offset=end_offset)
+        moment = ReadMoment.of(log)
+        try:
+            data: memoryview = await in_thread(self._runtime, read)
+            return data
+        except TooManyOpenFilesError as error:
+            self._log_lack_of_descriptors(error)
+            await sleep(self._runtime, DESCRIPTOR_WAIT_MS)
+        except StorageError:
+            if moment.lasts_in(self._partition.log.local_log):
+                raise
+            # Compaction, or a move to another directory, has closed the file meanwhile.
+        return None
+
+    def _log_lack_of_descriptors(self, error: TooManyOpenFilesError) -> None:
+        """Log the first lack of a load."""
+        if not self._has_lacked_descriptors:
+            self._has_lacked_descriptors = True
+            where = str(self._partition.topic_partition)
+            _log.warning(
+                LogEvent("A coordinator's load is waiting", partition=where, error=str(error))
+            )
 
     def _is_replaced_by_later_ones(self, batch: RecordBatch) -> bool:
         return (

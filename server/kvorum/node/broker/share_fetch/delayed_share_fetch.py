@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
+from kvorum.broker.epoch_end_offset import NO_EPOCH
 from kvorum.broker.log_read import LogReadInfo
 from kvorum.broker.share_partition.acquisition import FetchedRecords
 from kvorum.broker.share_partition.overlapping_records import overlapping_records
@@ -182,7 +183,7 @@ class DelayedShareFetch:
                 one.led.replica,
                 one.offset,
                 one.max_bytes,
-                one.led.leader_epoch,
+                NO_EPOCH,
                 topic_id=one.partition.topic_id,
             )
             for one in acquirable

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from kvorum.broker.dead_letter_queue.dead_letter_queue_error import DeadLetterQueueError
 from kvorum.broker.dead_letter_queue.dead_letter_records import DeadLetterWriter
 from kvorum.broker.partition import Partition
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.partition_watchers import PartitionWatchers
 from kvorum.broker.share_partition.acknowledgement import ShareAcknowledgementBatch
 from kvorum.broker.share_partition.loaded_state import UNINITIALIZED_START_OFFSET
@@ -27,6 +28,7 @@ from kvorum.node.runtime import Runtime, Timer
 from kvorum.node.shield import shield
 from kvorum.storage.errors import StorageError
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import InvalidRecordError
 from kvorum.wire.messages.read_share_group_state import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
@@ -52,10 +54,10 @@ class SharePartitionListener(Protocol):
         """Return what a group's configuration says at the moment."""
         ...
 
-    async def find_start(self, group_id: str, replica: Partition) -> int:
+    async def find_start(self, led: "LedSharePartition") -> int:
         """Return the offset at which a group begins to read a partition.
 
-        Raises RequestError and StorageError.
+        Raises RequestError, LeaderRefusesError, StorageError and CorruptBatchError.
         """
         ...
 
@@ -69,7 +71,12 @@ class SharePartitionListener(Protocol):
 
 
 class LedSharePartition:
-    """A share partition for as long as this broker leads its partition in one epoch."""
+    """A share partition for as long as this broker leads its partition.
+
+    A higher leader epoch changes nothing, as in Kafka: what members have acquired stays theirs, and
+    the state is written in the epoch in which the share partition began. If another broker has led
+    meanwhile, and has read the state, that write is refused with FENCED_LEADER_EPOCH.
+    """
 
     def __init__(
         self,
@@ -83,6 +90,7 @@ class LedSharePartition:
         self.key = key
         self.replica = replica
         self.leader_epoch = replica.leader_epoch
+        """The leader epoch in which the share partition began."""
         topic = replica.topic_partition.topic
         self.state = SharePartition(
             key.group_id,
@@ -109,9 +117,8 @@ class LedSharePartition:
 
     @property
     def is_led(self) -> bool:
-        """Whether this broker still leads the partition in the same epoch."""
-        replica = self.replica
-        return replica.is_leader and replica.leader_epoch == self.leader_epoch
+        """Whether this broker still leads the partition."""
+        return self.replica.is_leader
 
     def close(self) -> None:
         """Give out no records any more, and have those who wait look again."""
@@ -168,9 +175,11 @@ class LedSharePartition:
             await self._load()
         except RequestError as error:
             self._fail(error)
-        except StorageError as error:
+        except LeaderRefusesError as error:
+            self._fail(RequestError.with_default_message(error.code))
+        except Exception as error:  # noqa: BLE001 - logged, and answered
             _log.error("A share partition cannot begin: %s", self.key, exc_info=error)
-            self._fail(RequestError.with_default_message(ErrorCode.KAFKA_STORAGE_ERROR))
+            self._fail(RequestError.with_default_message(_code_of(error)))
         finally:
             self._listener.on_load_end(self._runtime.monotonic_ms() - self._began_ms)
             self.watchers.notify()
@@ -181,7 +190,7 @@ class LedSharePartition:
         self._listener.forget(self)
 
     async def _load(self) -> None:
-        """Begin with the stored state; raises RequestError, and StorageError."""
+        """Begin with the stored state; raises RequestError, and as `find_start` does."""
         key = self.key
         asked = ReadShareGroupStateRequest.PartitionData(key.partition, self.leader_epoch)
         topic = ReadShareGroupStateRequest.ReadStateData(key.topic_id, [asked])
@@ -192,7 +201,7 @@ class LedSharePartition:
         reset_offset = 0
         has_start = result.start_offset != UNINITIALIZED_START_OFFSET
         if result.error_code == ErrorCode.NONE and not has_start:
-            reset_offset = await self._listener.find_start(key.group_id, self.replica)
+            reset_offset = await self._listener.find_start(self)
         self._copy_dead_letters(self.state.initialize(result, reset_offset=reset_offset))
 
     async def _write(self, write: StateWrite) -> AcknowledgeResult:
@@ -281,6 +290,15 @@ class LedSharePartition:
     def _on_task_end(self, result: object) -> None:
         if isinstance(result, Exception):
             _log.error("A share partition failed: %s", self.key, exc_info=result)
+
+
+def _code_of(error: Exception) -> ErrorCode:
+    """Return the code with which an error that hinders the beginning is answered."""
+    if isinstance(error, StorageError):
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    if isinstance(error, InvalidRecordError):
+        return error.error_code
+    return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 async def _answered(result: AcknowledgeResult) -> AcknowledgeResult:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kvorum.broker.partition import Partition
 from kvorum.broker.share_group_config_provider import ShareGroupConfigProvider
 from kvorum.broker.share_partition.acknowledgement import ShareAcknowledgementBatch
 from kvorum.broker.share_partition.settings import SharePartitionSettings
@@ -209,12 +208,13 @@ class SharePartitionManager:
         """Return what the configuration of a group says of its share partitions."""
         return self.configs.config(group_id).partition
 
-    async def find_start(self, group_id: str, replica: Partition) -> int:
+    async def find_start(self, led: LedSharePartition) -> int:
         """Return the offset at which a group begins to read; raises as `start_offset` does."""
         return await start_offset(
-            replica,
-            self.configs.config(group_id).auto_offset_reset,
+            led.replica,
+            self.configs.config(led.key.group_id).auto_offset_reset,
             self._inspector,
+            leader_epoch=led.leader_epoch,
             disk_threads=self._replicas.disk_threads,
             wall_ms=self._runtime.wall_ms(),
         )

@@ -20,6 +20,7 @@ async def start_offset(
     reset: str,
     inspector: BatchInspector,
     *,
+    leader_epoch: int,
     disk_threads: Runtime,
     wall_ms: int,
 ) -> int:
@@ -27,13 +28,18 @@ async def start_offset(
 
     It is the start or the committed end of the log, or the first record that is no older than a
     duration. Raises RequestError OFFSET_NOT_AVAILABLE where no record is as young as that, and
-    StorageError.
+    where this leader may not know the committed end yet (KIP-207). Also raises LeaderRefusesError,
+    as in another epoch than `leader_epoch`, StorageError, and CorruptBatchError.
     """
+    partition.check_current_leader_epoch(leader_epoch)
+    leader = partition.demand_leader()
     log = partition.log
     if reset == EARLIEST:
         return log.log_start_offset
     end_offset = log.high_watermark
     if reset == LATEST:
+        if not leader.is_offset_available:
+            raise RequestError.with_default_message(ErrorCode.OFFSET_NOT_AVAILABLE)
         return end_offset
     age_ms = parse_java_duration_ns(reset.removeprefix(_DURATION_BEGIN)) // _NS_PER_MS
     found = await inspector.first_record_since(
