@@ -292,6 +292,23 @@ def test_markers_that_are_written_twice_end_a_transaction_once(coordinator: Coor
     assert coordinator.state() is TransactionState.COMPLETE_COMMIT
 
 
+def test_an_end_does_not_complete_a_newer_transaction_in_the_same_epoch() -> None:
+    """KAFKA-16352, with one epoch for all transactions."""
+    coordinator = Coordinator(transaction_version=1)
+    producer_id, epoch = begun(coordinator, version=0)
+    coordinator.end(producer_id, epoch, version=0)
+    first = coordinator.ending[0]
+    coordinator.complete()
+    coordinator.now += 1
+    assert coordinator.add(producer_id, epoch, version=0) == OK
+    assert coordinator.end(producer_id, epoch, version=0)[0] == OK
+    coordinator.ending.insert(0, first)
+    coordinator.complete()
+    assert coordinator.state() is TransactionState.PREPARE_COMMIT
+    coordinator.complete()
+    assert coordinator.state() is TransactionState.COMPLETE_COMMIT
+
+
 def test_a_transaction_with_the_last_epoch_gives_its_producer_another_id(
     coordinator: Coordinator,
 ) -> None:
