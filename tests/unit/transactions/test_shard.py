@@ -119,7 +119,9 @@ def test_a_failed_fence_costs_no_epoch(coordinator: Coordinator) -> None:
     assert coordinator.init() == (OK, producer_id, epoch + 2)
 
 
-def test_an_exhausted_epoch_gives_the_next_producer_another_id(coordinator: Coordinator) -> None:
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_an_exhausted_epoch_gives_the_next_producer_another_id(version: int) -> None:
+    coordinator = Coordinator(version)
     producer_id = state_with(coordinator, TransactionState.EMPTY, EXHAUSTED_EPOCH)
     assert coordinator.init(producer_id, EXHAUSTED_EPOCH) == (OK, producer_id + 1, 0)
     assert coordinator.init(producer_id, EXHAUSTED_EPOCH) == (OK, producer_id + 1, 0), "again"
