@@ -217,6 +217,7 @@ class Counters(LedPartitions):
         *,
         append_linger_ms: int = 0,
         needs_latest_records_alone: bool = False,
+        loads_in_each_epoch: bool = False,
     ) -> None:
         super().__init__(COUNTERS, COUNTERS_ID, partition_count)
         self.shards: list[CounterShard] = []
@@ -237,6 +238,7 @@ class Counters(LedPartitions):
                 base_sequence=0,
                 commit_timeout_ms=COMMIT_TIMEOUT_MS,
                 append_linger_ms=append_linger_ms,
+                loads_in_each_epoch=loads_in_each_epoch,
             ),
             new_shard,
             self.partition,

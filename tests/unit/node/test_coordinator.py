@@ -100,6 +100,22 @@ def test_a_higher_epoch_of_a_leader_keeps_its_shard(node: Counters) -> None:
     assert node.context.leader_epoch == 5
 
 
+def test_a_coordinator_that_loads_in_each_epoch_begins_again_with_what_the_log_has() -> None:
+    node = Counters(loads_in_each_epoch=True)
+    node.lead()
+    former = node.shard
+    node.hold()
+    waiting = node.add("a")
+    assert node.shard is former, "the epoch is the same"
+    node.register(leader_epoch=5)
+    assert waiting == [ErrorCode.NOT_COORDINATOR]
+    assert refusal(node) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert not node.coordinators.is_active("a")
+    node.run()
+    assert node.coordinators.is_active("a")
+    assert (node.context.leader_epoch, node.shard.counts.get("a")) == (5, 1)
+
+
 # The load.
 
 

@@ -74,6 +74,14 @@ class CoordinatorRuntime(Generic[ShardT]):
         """Return whether this broker has a partition's coordinator, which may be loading."""
         return partition in self._contexts
 
+    def is_active(self, key: str) -> bool:
+        """Return whether this broker has the coordinator of a key, and has loaded it."""
+        try:
+            context = self.context_for(key)
+        except RequestError:
+            return False
+        return context.active_shard is not None
+
     def contexts(self) -> Iterator[CoordinatorContext[ShardT]]:
         """Yield every coordinator of this broker."""
         return iter(tuple(self._contexts.values()))
@@ -109,16 +117,18 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._contexts.clear()
 
     def _elect(self, change: CoordinatorChange) -> None:
-        """Lead; a higher epoch of a partition that is led already changes nothing in its log."""
+        """Lead, or lead on in a higher epoch, which changes nothing in the log."""
         known = self._contexts.get(change.partition)
         if known is not None and known.leader_epoch >= change.leader_epoch:
             return
-        if known is not None and known.state is not CoordinatorState.FAILED:
+        if known is not None and not self._is_loaded_again(known):
             known.leader_epoch = change.leader_epoch
             return
         partition = self._find_partition(change.topic_id, change.partition)
         if partition is None or not partition.is_leader:
             return
+        if known is not None:
+            _unload(known)
         context = CoordinatorContext(
             partition,
             change.leader_epoch,
@@ -130,14 +140,22 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._contexts[change.partition] = context
         context.load()
 
+    def _is_loaded_again(self, known: CoordinatorContext[ShardT]) -> bool:
+        """Return whether a coordinator begins again in a higher epoch."""
+        return self._settings.loads_in_each_epoch or known.state is CoordinatorState.FAILED
+
     def _resign(self, change: CoordinatorChange) -> None:
         known = self._contexts.get(change.partition)
         if known is None:
             return
         if change.leader_epoch == NO_LEADER_EPOCH or known.leader_epoch < change.leader_epoch:
             del self._contexts[change.partition]
-            try:
-                known.unload()
-            except Exception:  # noqa: BLE001 - logged
-                # The partition is led elsewhere all the same.
-                _log.exception("An unexpected error while a coordinator was given up")
+            _unload(known)
+
+
+def _unload(context: CoordinatorContext[ShardT]) -> None:
+    try:
+        context.unload()
+    except Exception:  # noqa: BLE001 - logged
+        # Another coordinator takes its place all the same.
+        _log.exception("An unexpected error while a coordinator was given up")

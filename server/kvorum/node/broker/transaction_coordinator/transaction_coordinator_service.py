@@ -91,6 +91,8 @@ class TransactionCoordinatorService:
                 base_sequence=NO_SEQUENCE,
                 commit_timeout_ms=config.network.request_timeout_ms,
                 append_linger_ms=NO_LINGER_MS,
+                # Markers have the epoch in which they were begun, and an older one is fenced.
+                loads_in_each_epoch=True,
             ),
             self._new_shard,
             replicas.partition,
@@ -108,7 +110,7 @@ class TransactionCoordinatorService:
         """Follow a change of the image that the partitions have followed already."""
         self.runtime.on_image(before, after)
         for transactional_id in self._markers.ids():
-            if not self.runtime.coordinates(self.runtime.partition_for(transactional_id)):
+            if not self.runtime.is_active(transactional_id):
                 self._markers.remove(transactional_id)
 
     def close(self) -> None:
