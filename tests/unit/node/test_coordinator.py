@@ -86,11 +86,29 @@ def test_a_partition_that_is_led_elsewhere_is_refused(idle: Counters) -> None:
     assert refusal(idle) is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def test_a_partition_that_does_not_lead_yet_has_no_coordinator(idle: Counters) -> None:
+def test_a_partition_has_a_coordinator_as_soon_as_it_leads(idle: Counters) -> None:
+    """It may lead later than the image says, as where its log got no descriptors at first."""
     led = idle.registration
     idle.partitions[0].make_follower(led._replace(leader=2))
     idle.publish(TopicImage(COUNTERS, COUNTERS_ID, Partitions((led,))))
     assert refusal(idle) is ErrorCode.NOT_COORDINATOR
+    idle.publish()
+    assert refusal(idle) is ErrorCode.NOT_COORDINATOR
+    idle.partitions[0].make_leader(led, min_insync_replicas=1, now_ms=0)
+    idle.publish()
+    idle.run()
+    assert idle.coordinators.is_active("a")
+
+
+def test_a_partition_that_is_lost_before_it_leads_has_no_coordinator(idle: Counters) -> None:
+    led = idle.registration
+    idle.partitions[0].make_follower(led._replace(leader=2))
+    idle.publish(TopicImage(COUNTERS, COUNTERS_ID, Partitions((led,))))
+    idle.lose()
+    regained = idle.registration._replace(leader=1, leader_epoch=2)
+    idle.partitions[0].make_leader(regained, min_insync_replicas=1, now_ms=0)
+    idle.publish()
+    assert refusal(idle) is ErrorCode.NOT_COORDINATOR, "the image does not say so yet"
 
 
 def test_a_higher_epoch_of_a_leader_keeps_its_shard(node: Counters) -> None:

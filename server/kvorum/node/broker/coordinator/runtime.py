@@ -41,6 +41,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._broker_id = broker_id
         self._runtime = runtime
         self._contexts: dict[int, CoordinatorContext[ShardT]] = {}
+        self._elected_early: dict[int, CoordinatorChange] = {}
         self._partition_count: int | None = None
         self._is_active = True
         self.load_times_ms = WindowedSensor(runtime.monotonic_ms())
@@ -93,7 +94,10 @@ class CoordinatorRuntime(Generic[ShardT]):
                 yield context.active_shard
 
     def on_image(self, before: MetadataImage, after: MetadataImage) -> None:
-        """Follow a change of the image that the partitions have followed already."""
+        """Follow a change of the image that the partitions have followed already.
+
+        The image may be the same, and a partition lead that did not lead before.
+        """
         if self._partition_count is None:
             # As in Kafka, the count of this moment stays in force as long as the broker runs.
             topic = after.topics.by_name(self._settings.topic)
@@ -105,8 +109,12 @@ class CoordinatorRuntime(Generic[ShardT]):
             before.topics, after.topics, self._settings.topic, self._broker_id
         )
         for change in changes.resigned:
+            self._elected_early.pop(change.partition, None)
             self._resign(change)
-        for change in changes.elected:
+        # A partition that got no descriptors leads later, without another change of the image.
+        elected = self._elected_early | {one.partition: one for one in changes.elected}
+        self._elected_early = {}
+        for change in elected.values():
             self._elect(change)
 
     def close(self) -> None:
@@ -126,6 +134,7 @@ class CoordinatorRuntime(Generic[ShardT]):
             return
         partition = self._find_partition(change.topic_id, change.partition)
         if partition is None or not partition.is_leader:
+            self._elected_early[change.partition] = change
             return
         if known is not None:
             _unload(known)
