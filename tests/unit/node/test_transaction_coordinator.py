@@ -1,13 +1,18 @@
 """The end of a transaction that a coordinator finds prepared in its log."""
 
+from errno import EMFILE
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
+import pytest
 from tests.unit.node.led_partitions import LedPartitions
 from tests.unit.node.prepared_transaction import ID, LISTENER, ME, PREPARED, TOPIC, led_by
 from tests.unit.storage.topic_logs import batch_of
 
+from kvorum.broker.partition import Partition
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from kvorum.node.broker.ended_transactions import EndedTransactions
@@ -15,6 +20,7 @@ from kvorum.node.broker.own_broker import OwnBroker
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.transaction_coordinator.transaction_coordinator_service import (
+    COMPLETION_BACKOFF_MS,
     TransactionCoordinatorService,
 )
 from kvorum.node.config import NodeConfig
@@ -24,6 +30,7 @@ from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import HandlerResponse
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.runtime import SimulatedRuntime
+from kvorum.storage.errors import TooManyOpenFilesError
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.transactions.settings import TransactionCoordinatorSettings
 from kvorum.transactions.transaction_log import transaction_record
@@ -122,3 +129,42 @@ def test_markers_that_another_coordinator_has_fenced_are_written_in_the_next_epo
     transactions.lead(2)
     assert transactions.epochs == [0, 2]
     assert transactions.state() is TransactionState.COMPLETE_COMMIT
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        TooManyOpenFilesError("no descriptor is left", errno=EMFILE, file=Path("/d")),
+        LeaderRefusesError(ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        LeaderRefusesError(ErrorCode.NOT_ENOUGH_REPLICAS),
+    ],
+    ids=["no descriptor", "no leader", "no replicas"],
+)
+def test_the_last_record_is_written_again_while_the_transaction_is_coordinated_here(
+    refusal: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_arguments: Any, **_options: Any) -> None:
+        raise refusal
+
+    transactions = PreparedTransactions()
+    with monkeypatch.context() as refusing:
+        refusing.setattr(Partition, "append_records_to_leader", refuse)
+        transactions.lead(0)
+    assert transactions.state() is TransactionState.PREPARE_COMMIT
+    transactions.run_for(COMPLETION_BACKOFF_MS)
+    assert transactions.state() is TransactionState.COMPLETE_COMMIT
+    assert transactions.epochs == [0], "markers are written once"
+
+
+def test_the_last_record_is_not_written_where_the_coordinator_has_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_arguments: Any, **_options: Any) -> None:
+        raise LeaderRefusesError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    transactions = PreparedTransactions()
+    monkeypatch.setattr(Partition, "append_records_to_leader", refuse)
+    transactions.lead(0)
+    assert transactions.service.late_completion_count == 1
+    transactions.lose()
+    assert transactions.service.late_completion_count == 0

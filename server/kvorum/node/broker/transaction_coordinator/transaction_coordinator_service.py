@@ -49,7 +49,6 @@ NO_LINGER_MS: Final = 0
 """Each record is a batch of its own, as in Kafka."""
 COMPLETION_BACKOFF_MS: Final = 100
 """The pause before the last record of a transaction is written again."""
-_ELSEWHERE: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 
 
 class TransactionCoordinatorService:
@@ -241,13 +240,14 @@ class TransactionCoordinatorService:
         self._markers.add(prepared, context.leader_epoch)
 
     async def _complete(self, prepared: TransactionMetadata) -> None:
-        """Write the last record of a transaction, until it is committed or led elsewhere."""
+        """Write the last record of a transaction until it is committed or coordinated elsewhere."""
         while True:
             try:
                 context = self.runtime.context_for(prepared.transactional_id)
                 await self._write(context, lambda shard, now_ms: shard.complete(prepared, now_ms))
-            except RequestError as error:
-                if error.code in _ELSEWHERE:
+            except RequestError:
+                # NOT_COORDINATOR is also the answer of a log that lacks descriptors.
+                if not self.runtime.is_active(prepared.transactional_id):
                     # The coordinator that loads the partition has the markers written again.
                     return
                 await self._wait_to_complete()
