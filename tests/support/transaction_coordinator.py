@@ -131,7 +131,8 @@ class Coordinator:
             raise RequestError.with_default_message(code)
         for index, record in enumerate(result.records):
             self.log.append((record.key_bytes(), record.value_bytes()))
-            self.shard.replay(offset + index, -1, record, self.now)
+            if result.replay_records:
+                self.shard.replay(offset + index, -1, record, self.now)
         timeline.written_offset = offset + len(result.records)
         if result.append is not None:
             self._waiting.append((timeline.written_offset, result.append))

@@ -341,13 +341,15 @@ class TransactionCoordinatorShard:
         response: Response | None,
         append: Append | None = None,
     ) -> CoordinatorResult[Response]:
-        self.ids.keep_last_epoch(following)
+        # A record may lack some of it, as the epoch before the latest one.
+        self.ids.set(following)
         version = self._surroundings.finalized_version()
         return CoordinatorResult(
             effects=Effects(),
             response=response,
             records=(transaction_record(following, version),),
             append=append,
+            replay_records=False,
             commit_timeout_ms=following.timeout_ms,
         )
 

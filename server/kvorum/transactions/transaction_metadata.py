@@ -91,6 +91,8 @@ class TransactionMetadata:
             and self.state is other.state
             and self.producer_id == other.producer_id
             and self.producer_epoch == other.producer_epoch
+            # Before EPOCH_OF_EACH_TRANSACTION the epoch is that of many transactions.
+            and self.start_ms == other.start_ms
         )
 
     def increment_producer_epoch(

@@ -1,10 +1,8 @@
 """The transactional ids of a shard, as they are committed and as the last record has them."""
 
-from dataclasses import replace
-
 from kvorum.coordinator.timeline import Timeline, TimelineMap
 from kvorum.metadata.api import RequestError
-from kvorum.transactions.transaction_metadata import NO_EPOCH, TransactionMetadata
+from kvorum.transactions.transaction_metadata import TransactionMetadata
 from kvorum.wire.error_codes import ErrorCode
 
 
@@ -14,7 +12,6 @@ class TransactionalIds:
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._latest = TimelineMap[str, TransactionMetadata](timeline)
-        self._last_epochs = TimelineMap[str, int](timeline)
 
     def committed(self, transactional_id: str) -> TransactionMetadata | None:
         """Return the committed state of an id; None for one that does not exist."""
@@ -52,17 +49,10 @@ class TransactionalIds:
         """Return what the last records say of all ids."""
         return list(self._latest.values())
 
-    def keep_last_epoch(self, metadata: TransactionMetadata) -> None:
-        """Keep the epoch before the latest one, which the record of a step does not have."""
-        self._last_epochs.set(metadata.transactional_id, metadata.last_producer_epoch)
-
     def set(self, metadata: TransactionMetadata) -> None:
-        """Apply a record."""
-        last_epoch = self._last_epochs.get(metadata.transactional_id)
-        known = NO_EPOCH if last_epoch is None else last_epoch
-        self._latest.set(metadata.transactional_id, replace(metadata, last_producer_epoch=known))
+        """Apply a step, or a record that is loaded."""
+        self._latest.set(metadata.transactional_id, metadata)
 
     def remove(self, transactional_id: str) -> None:
         """Apply a tombstone."""
         self._latest.remove(transactional_id)
-        self._last_epochs.remove(transactional_id)

@@ -44,8 +44,22 @@ MUTANTS = (
         cause="the end of an older transaction completed a newer one",
         breaks="a transaction is whole",
         within="TransactionMetadata.has_same_end",
-        old="self.producer_epoch == other.producer_epoch",
-        new="True",
+        old="""
+            (
+                self.state.is_prepared
+                and self.state is other.state
+                and self.producer_id == other.producer_id
+                and self.producer_epoch == other.producer_epoch
+                and self.start_ms == other.start_ms
+            )
+        """,
+        new="""
+            (
+                self.state.is_prepared
+                and self.state is other.state
+                and self.producer_id == other.producer_id
+            )
+        """,
     ),
     safety_bug(
         id="KAFKA-9600",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, TypeAlias
 
+import pytest
 from tests.unit.node.led_partitions import ME, LedPartitions
 from tests.unit.storage.topic_logs import batch_of
 
@@ -217,6 +218,7 @@ class Counters(LedPartitions):
         *,
         append_linger_ms: int = 0,
         needs_latest_records_alone: bool = False,
+        loads_in_each_epoch: bool = False,
     ) -> None:
         super().__init__(COUNTERS, COUNTERS_ID, partition_count)
         self.shards: list[CounterShard] = []
@@ -237,6 +239,7 @@ class Counters(LedPartitions):
                 base_sequence=0,
                 commit_timeout_ms=COMMIT_TIMEOUT_MS,
                 append_linger_ms=append_linger_ms,
+                loads_in_each_epoch=loads_in_each_epoch,
             ),
             new_shard,
             self.partition,
@@ -286,6 +289,12 @@ class Counters(LedPartitions):
     def add(self, name: str, amount: int = 1) -> list[Outcome]:
         """Add to a count; return a list that gets the outcome when it is known."""
         return self.asked(lambda shard, _: shard.add(name, amount))
+
+    def refusal(self) -> ErrorCode:
+        """Return the code with which an operation is refused at once."""
+        with pytest.raises(RequestError) as refused:
+            self.add("a")
+        return refused.value.code
 
     def add_in_transaction(self, name: str, amount: int = 1) -> list[Outcome]:
         """Add to a count in a transaction of the producer, which needs no verification."""

@@ -119,7 +119,9 @@ def test_a_failed_fence_costs_no_epoch(coordinator: Coordinator) -> None:
     assert coordinator.init() == (OK, producer_id, epoch + 2)
 
 
-def test_an_exhausted_epoch_gives_the_next_producer_another_id(coordinator: Coordinator) -> None:
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_an_exhausted_epoch_gives_the_next_producer_another_id(version: int) -> None:
+    coordinator = Coordinator(version)
     producer_id = state_with(coordinator, TransactionState.EMPTY, EXHAUSTED_EPOCH)
     assert coordinator.init(producer_id, EXHAUSTED_EPOCH) == (OK, producer_id + 1, 0)
     assert coordinator.init(producer_id, EXHAUSTED_EPOCH) == (OK, producer_id + 1, 0), "again"
@@ -285,6 +287,23 @@ def test_markers_that_are_written_twice_end_a_transaction_once(coordinator: Coor
     coordinator.complete()
     assert coordinator.add(producer_id, epoch + 1) == OK
     assert coordinator.end(producer_id, epoch + 1)[0] == OK
+    coordinator.ending.insert(0, first)
+    coordinator.complete()
+    assert coordinator.state() is TransactionState.PREPARE_COMMIT
+    coordinator.complete()
+    assert coordinator.state() is TransactionState.COMPLETE_COMMIT
+
+
+def test_an_end_does_not_complete_a_newer_transaction_in_the_same_epoch() -> None:
+    """KAFKA-16352, with one epoch for all transactions."""
+    coordinator = Coordinator(transaction_version=1)
+    producer_id, epoch = begun(coordinator, version=0)
+    coordinator.end(producer_id, epoch, version=0)
+    first = coordinator.ending[0]
+    coordinator.complete()
+    coordinator.now += 1
+    assert coordinator.add(producer_id, epoch, version=0) == OK
+    assert coordinator.end(producer_id, epoch, version=0)[0] == OK
     coordinator.ending.insert(0, first)
     coordinator.complete()
     assert coordinator.state() is TransactionState.PREPARE_COMMIT

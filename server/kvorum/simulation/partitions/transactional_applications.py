@@ -5,7 +5,6 @@ the instance before is ended then, or is a zombie and goes on for a while.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -23,12 +22,12 @@ from kvorum.simulation.partitions.transactional_instance import (
     TRANSACTIONS_UNTIL_MS,
     TransactionalInstance,
 )
-from kvorum.transactions.transaction_log import decode_record, metadata_of_record
-from kvorum.transactions.transaction_metadata import (
-    EPOCH_OF_EACH_TRANSACTION,
-    NO_EPOCH,
-    TransactionMetadata,
+from kvorum.transactions.transaction_log import (
+    decode_record,
+    metadata_of_record,
+    transaction_record,
 )
+from kvorum.transactions.transaction_metadata import EPOCH_OF_EACH_TRANSACTION, TransactionMetadata
 from kvorum.wire.messages.offset_fetch import OffsetFetchRequest
 from kvorum.wire.messages.transaction_log_key import TransactionLogKey
 from kvorum.wire.messages.transaction_log_value import TransactionLogValue
@@ -146,7 +145,8 @@ class TransactionalApplications:
         for metadata in coordinated:
             is_at_rest = metadata.state.is_at_rest
             checks.demand(promises.TRANSACTIONS_REST, f"{metadata}", holds=is_at_rest)
-        known = {one.transactional_id: _logged(one) for one in coordinated}
+        version = self._settings.version
+        known = {one.transactional_id: _logged(one, version) for one in coordinated}
         is_once = len(known) == len(coordinated)
         checks.demand(promises.ONE_TRANSACTION_STATE, f"{coordinated}", holds=is_once)
         for index in range(self._settings.partitions):
@@ -172,9 +172,11 @@ class TransactionalApplications:
             checks.demand(promises.ONE_TRANSACTION_STATE, message, holds=folded == expected)
 
 
-def _logged(metadata: TransactionMetadata) -> TransactionMetadata:
-    """Return a state as the log has it, without the epoch before the latest one."""
-    return replace(metadata, last_producer_epoch=NO_EPOCH)
+def _logged(metadata: TransactionMetadata, transaction_version: int) -> TransactionMetadata:
+    """Return a state as a record of the finalized version has it."""
+    value = transaction_record(metadata, transaction_version).value
+    assert isinstance(value, TransactionLogValue)
+    return metadata_of_record(metadata.transactional_id, value)
 
 
 def _folded(replica: Replica) -> dict[str, TransactionMetadata]:

@@ -41,6 +41,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._broker_id = broker_id
         self._runtime = runtime
         self._contexts: dict[int, CoordinatorContext[ShardT]] = {}
+        self._elected_early: dict[int, CoordinatorChange] = {}
         self._partition_count: int | None = None
         self._is_active = True
         self.load_times_ms = WindowedSensor(runtime.monotonic_ms())
@@ -74,6 +75,14 @@ class CoordinatorRuntime(Generic[ShardT]):
         """Return whether this broker has a partition's coordinator, which may be loading."""
         return partition in self._contexts
 
+    def has_loaded(self, key: str) -> bool:
+        """Return whether this broker has the coordinator of a key, and has loaded it."""
+        try:
+            context = self.context_for(key)
+        except RequestError:
+            return False
+        return context.active_shard is not None
+
     def contexts(self) -> Iterator[CoordinatorContext[ShardT]]:
         """Yield every coordinator of this broker."""
         return iter(tuple(self._contexts.values()))
@@ -85,7 +94,10 @@ class CoordinatorRuntime(Generic[ShardT]):
                 yield context.active_shard
 
     def on_image(self, before: MetadataImage, after: MetadataImage) -> None:
-        """Follow a change of the image that the partitions have followed already."""
+        """Follow a change of the image that the partitions have followed already.
+
+        The image may be the same, and a partition lead that did not lead before.
+        """
         if self._partition_count is None:
             # As in Kafka, the count of this moment stays in force as long as the broker runs.
             topic = after.topics.by_name(self._settings.topic)
@@ -97,8 +109,12 @@ class CoordinatorRuntime(Generic[ShardT]):
             before.topics, after.topics, self._settings.topic, self._broker_id
         )
         for change in changes.resigned:
+            self._elected_early.pop(change.partition, None)
             self._resign(change)
-        for change in changes.elected:
+        # A partition that got no descriptors leads later, without another change of the image.
+        elected = self._elected_early | {one.partition: one for one in changes.elected}
+        self._elected_early = {}
+        for change in elected.values():
             self._elect(change)
 
     def close(self) -> None:
@@ -109,16 +125,19 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._contexts.clear()
 
     def _elect(self, change: CoordinatorChange) -> None:
-        """Lead; a higher epoch of a partition that is led already changes nothing in its log."""
+        """Lead, or lead on in a higher epoch, which changes nothing in the log."""
         known = self._contexts.get(change.partition)
         if known is not None and known.leader_epoch >= change.leader_epoch:
             return
-        if known is not None and known.state is not CoordinatorState.FAILED:
+        if known is not None and not self._is_loaded_again(known):
             known.leader_epoch = change.leader_epoch
             return
         partition = self._find_partition(change.topic_id, change.partition)
         if partition is None or not partition.is_leader:
+            self._elected_early[change.partition] = change
             return
+        if known is not None:
+            _unload(known)
         context = CoordinatorContext(
             partition,
             change.leader_epoch,
@@ -130,14 +149,22 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._contexts[change.partition] = context
         context.load()
 
+    def _is_loaded_again(self, known: CoordinatorContext[ShardT]) -> bool:
+        """Return whether a coordinator begins again in a higher epoch."""
+        return self._settings.loads_in_each_epoch or known.state is CoordinatorState.FAILED
+
     def _resign(self, change: CoordinatorChange) -> None:
         known = self._contexts.get(change.partition)
         if known is None:
             return
         if change.leader_epoch == NO_LEADER_EPOCH or known.leader_epoch < change.leader_epoch:
             del self._contexts[change.partition]
-            try:
-                known.unload()
-            except Exception:  # noqa: BLE001 - logged
-                # The partition is led elsewhere all the same.
-                _log.exception("An unexpected error while a coordinator was given up")
+            _unload(known)
+
+
+def _unload(context: CoordinatorContext[ShardT]) -> None:
+    try:
+        context.unload()
+    except Exception:  # noqa: BLE001 - logged
+        # Another coordinator takes its place all the same.
+        _log.exception("An unexpected error while a coordinator was given up")

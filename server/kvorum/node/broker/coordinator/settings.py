@@ -26,3 +26,5 @@ class CoordinatorSettings:
     """The time after which a write that is not committed is answered with an error."""
     append_linger_ms: int
     """The time for which a batch waits for more operations; -1 is a turn of the event loop."""
+    loads_in_each_epoch: bool = False
+    """Whether a leader loads its partition again in a higher epoch, and does not keep the shard."""

@@ -49,7 +49,6 @@ NO_LINGER_MS: Final = 0
 """Each record is a batch of its own, as in Kafka."""
 COMPLETION_BACKOFF_MS: Final = 100
 """The pause before the last record of a transaction is written again."""
-_ELSEWHERE: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 
 
 class TransactionCoordinatorService:
@@ -91,6 +90,8 @@ class TransactionCoordinatorService:
                 base_sequence=NO_SEQUENCE,
                 commit_timeout_ms=config.network.request_timeout_ms,
                 append_linger_ms=NO_LINGER_MS,
+                # Markers have the epoch in which they were begun, and an older one is fenced.
+                loads_in_each_epoch=True,
             ),
             self._new_shard,
             replicas.partition,
@@ -108,7 +109,7 @@ class TransactionCoordinatorService:
         """Follow a change of the image that the partitions have followed already."""
         self.runtime.on_image(before, after)
         for transactional_id in self._markers.ids():
-            if not self.runtime.coordinates(self.runtime.partition_for(transactional_id)):
+            if not self.runtime.has_loaded(transactional_id):
                 self._markers.remove(transactional_id)
 
     def close(self) -> None:
@@ -239,13 +240,14 @@ class TransactionCoordinatorService:
         self._markers.add(prepared, context.leader_epoch)
 
     async def _complete(self, prepared: TransactionMetadata) -> None:
-        """Write the last record of a transaction, until it is committed or led elsewhere."""
+        """Write the last record of a transaction until it is committed or coordinated elsewhere."""
         while True:
             try:
                 context = self.runtime.context_for(prepared.transactional_id)
                 await self._write(context, lambda shard, now_ms: shard.complete(prepared, now_ms))
-            except RequestError as error:
-                if error.code in _ELSEWHERE:
+            except RequestError:
+                # NOT_COORDINATOR is also the answer of a log that lacks descriptors.
+                if not self.runtime.has_loaded(prepared.transactional_id):
                     # The coordinator that loads the partition has the markers written again.
                     return
                 await self._wait_to_complete()

@@ -97,7 +97,7 @@ class TransactionMarkerChannelManager:
         self._tasks[transactional_id] = Task(ending, partial(self._ended, transactional_id))
 
     def remove(self, transactional_id: str) -> None:
-        """Write no more markers of an id, which is coordinated elsewhere."""
+        """Write no more markers of an id, which is coordinated elsewhere, or loaded again."""
         task = self._tasks.pop(transactional_id, None)
         self._leaderless.discard(transactional_id)
         if task is not None:
