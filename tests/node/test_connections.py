@@ -126,7 +126,7 @@ class HeldTransport(asyncio.Transport):
         super().__init__({"socket": own, "peername": ("127.0.0.1", 1)})
         self.unsent_bytes = 0
         self.is_aborted = self.is_closed = False
-        self.is_reading = True
+        self._is_reading = True
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Nothing to do: it is full with the first byte."""
@@ -143,11 +143,14 @@ class HeldTransport(asyncio.Transport):
     def close(self) -> None:
         self.is_closed = True
 
+    def is_reading(self) -> bool:
+        return self._is_reading
+
     def pause_reading(self) -> None:
-        self.is_reading = False
+        self._is_reading = False
 
     def resume_reading(self) -> None:
-        self.is_reading = True
+        self._is_reading = True
 
 
 class Held:
@@ -242,10 +245,10 @@ async def test_a_client_that_waits_for_its_turn_is_heard_and_answered_then(
 ) -> None:
     held = Held(near, crowded())
     held.connection.data_received(struct.pack(">i", 1) + b"?")
-    assert held.transport.is_reading, "its end is noticed"
+    assert held.transport.is_reading(), "its end is noticed"
     assert not held.asked
     held.connection.data_received(bytes(READ_AHEAD_BYTES))
-    assert not held.transport.is_reading, "it fills no memory"
+    assert not held.transport.is_reading(), "it fills no memory"
     await wait_for_async(lambda: held.asked or None, "its turn has come")
     await held.end()
 

@@ -5,7 +5,7 @@ import math
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Final, NoReturn, Protocol, cast
+from typing import Final, NoReturn, Protocol, cast
 
 from joserfc import jws
 from joserfc.errors import JoseError
@@ -40,12 +40,13 @@ class _AnyHeader(JWSRegistry):
     A token is no longer than the frame in which it has come, so no part of it has another limit.
     """
 
-    default_header_registry: ClassVar = {
-        _PAYLOAD_ENCODING: JWS_HEADER_REGISTRY[_PAYLOAD_ENCODING],
-    }
     max_header_length = _LENGTH_MAX
     max_payload_length = _LENGTH_MAX
     max_signature_length = _LENGTH_MAX
+
+    def __init__(self, algorithm: str) -> None:
+        super().__init__(algorithms=[algorithm], strict_check_header=False)
+        self.header_registry = {_PAYLOAD_ENCODING: JWS_HEADER_REGISTRY[_PAYLOAD_ENCODING]}
 
 
 class KeySource(Protocol):
@@ -116,7 +117,7 @@ class SignedTokenValidator:
             if key_id is not None:
                 self._keys.note_missing(key_id, self._wall_ms())
             raise InvalidTokenError("no key of the issuer suits the token")
-        rules = _AnyHeader(algorithms=[algorithm], strict_check_header=False)
+        rules = _AnyHeader(algorithm)
         try:
             return jws.deserialize_compact(token, key.key, registry=rules).payload
         # A TypeError is about a `crit` that is no list of texts.

@@ -7,6 +7,7 @@ from immutables import Map
 from tests.unit.broker.fetcher.replicas import Replicas
 
 from kvorum.broker.broker_topic_stats import BrokerTopicMetrics, BrokerTopicStats
+from kvorum.broker.quota import client_quota_manager
 from kvorum.broker.quota.client_quota_manager import (
     CONSUMER_BYTE_RATE,
     FORGET_INTERVAL_MS,
@@ -133,14 +134,14 @@ def test_quotas_follow_the_metadata_and_what_was_used_is_kept() -> None:
 
 def test_a_new_client_costs_no_look_at_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[None] = []
-    last_ms = Rate.last_ms.fget
-    assert last_ms is not None
 
-    def noted(rate: Rate) -> float:
-        looks.append(None)
-        return float(last_ms(rate))
+    class NotedRate(Rate):
+        @property
+        def last_ms(self) -> float:
+            looks.append(None)
+            return super().last_ms
 
-    monkeypatch.setattr(Rate, "last_ms", property(noted))
+    monkeypatch.setattr(client_quota_manager, "Rate", NotedRate)
     clients = manager({((CLIENT_ID, None),): 1e9})
     count = 300
     for number in range(count):
