@@ -39,8 +39,11 @@ _NODE_RAFT = tuple(
 _COORDINATED = ("tests/unit/node/test_group_coordinator.py",)
 _COORDINATORS = (
     "tests/unit/node/test_coordinator.py",
+    "tests/unit/node/test_coordinator_loads.py",
     "tests/unit/node/test_coordinator_batches.py",
+    "tests/unit/node/test_transaction_coordinator.py",
 )
+_CONNECTIONS = ("tests/unit/node/test_connection_places.py", "tests/node/test_quotas.py")
 _FETCHERS = "tests/unit/node/test_replica_fetchers.py"
 _CLEANING = ("tests/unit/storage/cleaner", "tests/unit/storage/log/test_compacted_log.py")
 _TARGETS = (
@@ -57,17 +60,23 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("node.broker.coordinator", (*_COORDINATORS, *_COORDINATED)),
     ("node.broker.group_coordinator", _COORDINATED),
     ("node.broker.replica_fetchers", (_FETCHERS,)),
+    ("node.broker.broker_logs", ("tests/unit/node/test_broker_logs.py",)),
+    ("node.broker.own_broker", ("tests/unit/node/test_transaction_markers.py",)),
     ("controller.quorum_reassignment", ("tests/unit/controller", *_TARGETS)),
     ("metadata", ("tests/model/simulation/test_target_voters.py", "tests/unit/metadata")),
     ("raft", _RAFT),
     ("security", ("tests/unit/security",)),
-    ("node.serving", ("tests/node/test_sasl_sessions.py",)),
+    ("node.serving.request_handler", ("tests/unit/node/test_repeated_answers.py",)),
+    ("node.serving", ("tests/node/test_sasl_sessions.py", *_CONNECTIONS)),
     ("wire", (*_RAFT, "tests/unit/storage")),
     ("node.raft", _NODE_RAFT),
     ("storage.cleaner", _CLEANING),
     (
         "storage.topic_log.unified_log",
-        ("tests/unit/broker/fetcher", "tests/unit/storage/directory/test_log_manager.py"),
+        (
+            *("tests/unit/broker/fetcher", "tests/unit/storage/directory/test_log_manager.py"),
+            "tests/unit/storage/directory/test_open_files.py",
+        ),
     ),
     ("storage", ("tests/unit/storage", "tests/unit/broker/fetcher", *_NODE_RAFT)),
     ("transactions", ("tests/unit/transactions",)),

@@ -432,4 +432,11 @@ MUTANTS = (
         old="regex and group.regex_subscriber_count(regex) == count",
         new="False",
     ),
+    liveness_bug(
+        id="late leader without coordinator",
+        cause="a partition that led only when its log was tried again had no coordinator",
+        breaks="a leader coordinates",
+        within="CoordinatorRuntime._elect",
+        old="self._elected_early[change.partition] = change",
+    ),
 )

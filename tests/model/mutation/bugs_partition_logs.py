@@ -188,4 +188,11 @@ MUTANTS = (
         within="Cleaner._cleaned",
         old="cleaned.sync_with_indexes()",
     ),
+    liveness_bug(
+        id="producers for ever",
+        cause="the producers of an open log were never forgotten",
+        breaks="producer.id.expiration.ms",
+        within="BrokerLogs.begin_schedule",
+        old="self._tasks.append(run(self._remove_expired_producers()))",
+    ),
 )

@@ -107,4 +107,28 @@ MUTANTS = (
         old="not self.expected_issuer and not self.takes_any_issuer",
         new="False",
     ),
+    safety_bug(
+        id="KAFKA-7730",
+        cause="clients could take all connections, so that brokers could not reach each other",
+        breaks="brokers reach each other",
+        within="Limits.total_max_for",
+        old="self.total_max + self.protected_count if is_protected else self.total_max",
+        new="self.total_max",
+    ),
+    safety_bug(
+        id="quota of a stranger",
+        cause="a client that had not logged in used the quota of the client id that it named",
+        breaks="a quota is used by its own client",
+        within="RequestHandler._throttled",
+        old="request.session.is_authenticated",
+        new="True",
+    ),
+    liveness_bug(
+        id="connections wait without bound",
+        cause="any number of connections waited for their turn under the creation rate",
+        breaks="a client is served in time",
+        within="ConnectionRates.admit",
+        old="len(turns_ms) >= self._limits.waiting_max",
+        new="False",
+    ),
 )

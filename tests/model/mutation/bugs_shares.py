@@ -171,4 +171,20 @@ MUTANTS = (
                 return
         """,
     ),
+    safety_bug(
+        id="share partition of one epoch",
+        cause="a higher epoch of the same leader gave acquired records to others",
+        breaks="an acquired record has one member",
+        within="LedSharePartition.is_led",
+        old="self.replica.is_leader",
+        new="self.replica.is_leader and self.replica.leader_epoch == self.leader_epoch",
+    ),
+    conformity_bug(
+        id="share group before its beginning",
+        cause="a group began at what a new leader knew to be committed, which was less than was",
+        breaks="share.auto.offset.reset",
+        within="start_offset",
+        old="not leader.is_offset_available",
+        new="False",
+    ),
 )

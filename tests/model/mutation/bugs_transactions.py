@@ -196,4 +196,27 @@ MUTANTS = (
         old="self._outbox.set_timer(ExpiredTransactionalIds(), interval_ms)",
         new="return CoordinatorResult(effects=self._outbox.take())",
     ),
+    liveness_bug(
+        id="question to oneself without limit",
+        cause="a broker waited for its own answer for as long as a transaction may last",
+        breaks="one transaction holds up no other",
+        within="OwnBroker.send",
+        old="in_time(self._runtime, self._handle(request), timeout_ms, late)",
+        new="self._handle(request)",
+    ),
+    liveness_bug(
+        id="epoch of markers from before",
+        cause="a coordinator led on in a higher epoch, and its markers were fenced for ever",
+        breaks="a transaction ends",
+        within="CoordinatorRuntime._is_loaded_again",
+        old="self._settings.loads_in_each_epoch or known.state is CoordinatorState.FAILED",
+        new="known.state is CoordinatorState.FAILED",
+    ),
+    safety_bug(
+        id="abort without its index",
+        cause="an abort was in the log though its entry for readers could not be made",
+        breaks="nothing aborted is read",
+        within="UnifiedLog._write",
+        old="self._active_transaction_index.prepare(self.writes)",
+    ),
 )

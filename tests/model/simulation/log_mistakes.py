@@ -121,8 +121,18 @@ LOG_MISTAKES: Final = (
         edited(
             Edit(
                 within="UnifiedLog._write",
-                old="change.ended is not None",
-                new="change.ended is not None and origin is not AppendOrigin.REPLICATION",
+                old="""
+                    if ended is not None:
+                        if ended.is_aborted:
+                            self._append_aborted(self._aborted(ended))
+                        self.producers.complete(ended)
+                """,
+                new="""
+                    if ended is not None and origin is not AppendOrigin.REPLICATION:
+                        if ended.is_aborted:
+                            self._append_aborted(self._aborted(ended))
+                        self.producers.complete(ended)
+                """,
             )
         ),
     ),

@@ -212,8 +212,14 @@ STORED_TRANSACTION_MISTAKES: Final = (
         edited(
             Edit(
                 within="UnifiedLog._write",
-                old="change.ended.is_aborted",
-                new="change.ended.is_aborted and origin is not AppendOrigin.REPLICATION",
+                old="""
+                    if ended.is_aborted:
+                        self._append_aborted(self._aborted(ended))
+                """,
+                new="""
+                    if ended.is_aborted and origin is not AppendOrigin.REPLICATION:
+                        self._append_aborted(self._aborted(ended))
+                """,
             )
         ),
     ),

@@ -90,7 +90,7 @@ def test_without_a_limit_nothing_is_lowered(monkeypatch: pytest.MonkeyPatch) -> 
         # The limit of the node is that of each listener as well.
         ({"max_connections": "12"}, {"PUBLIC": 12, "INTERNAL": 12, "CONTROLLER": 12}),
     ],
-    ids=str,
+    ids=["no_limit", "limit"],
 )
 def test_clients_leave_places_for_brokers_and_controllers(
     settings: dict[str, str], places: dict[str, int], monkeypatch: pytest.MonkeyPatch
