@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final, NoReturn, Protocol, cast
 
 from joserfc import jws
-from joserfc.errors import JoseError
+from joserfc.errors import JoseError, UnsupportedHeaderError
 from joserfc.jws import JWSRegistry
-from joserfc.registry import JWS_HEADER_REGISTRY
+from joserfc.registry import Header
 
 from kvorum.security.errors import InvalidOAuthSettingsError
 from kvorum.security.json_web_keys import InvalidKeySetError, JsonWebKey, JsonWebKeyFile, choose_key
@@ -45,8 +45,16 @@ class _AnyHeader(JWSRegistry):
     max_signature_length = _LENGTH_MAX
 
     def __init__(self, algorithm: str) -> None:
-        super().__init__(algorithms=[algorithm], strict_check_header=False)
-        self.header_registry = {_PAYLOAD_ENCODING: JWS_HEADER_REGISTRY[_PAYLOAD_ENCODING]}
+        super().__init__(algorithms=[algorithm])
+
+    def check_header(self, header: Header) -> None:
+        """Refuse a header that demands to be understood and is not; raises UnsupportedHeaderError.
+
+        As for Kafka, what it demands need not be there.
+        """
+        critical = header.get("crit", [])
+        if not isinstance(critical, list) or any(one != _PAYLOAD_ENCODING for one in critical):
+            raise UnsupportedHeaderError(f"critical parameters of a header: {critical}")
 
 
 class KeySource(Protocol):
@@ -120,8 +128,7 @@ class SignedTokenValidator:
         rules = _AnyHeader(algorithm)
         try:
             return jws.deserialize_compact(token, key.key, registry=rules).payload
-        # A TypeError is about a `crit` that is no list of texts.
-        except (JoseError, ValueError, TypeError) as error:
+        except (JoseError, ValueError) as error:
             raise InvalidTokenError(f"the signature is not verified: {error}") from error
 
     def _check_times(self, expires_at_s: int, issued_at_s: int, not_before_s: int | None) -> None:
