@@ -217,6 +217,6 @@ MUTANTS = (
         cause="an abort was in the log though its entry for readers could not be made",
         breaks="nothing aborted is read",
         within="UnifiedLog._write",
-        old="self._active_transaction_index.prepare(self.writes)",
+        old="self._active_transaction_index.prepare()",
     ),
 )

@@ -84,16 +84,13 @@ class TransactionIndex:
             end_offset = entry.last_offset + 1
         return found
 
-    def prepare(self, order: WriteOrder = IN_PLACE) -> None:
-        """Read the entries, and open the file in the `order` of the log's writes, made if need be.
+    def prepare(self) -> None:
+        """Read the entries, and open the file, made if need be.
 
         A fault that `append` would meet is found before anything relies on the entry.
         Raises CorruptFileError as `entries` does, DiskError, and TooManyOpenFilesError.
         """
         self._entries()
-        order.do(self._prepare_file)
-
-    def _prepare_file(self) -> None:
         with disk_errors(self.path, "opening"):
             # One that is open in turns with others is opened by its use.
             self._opened().size()

@@ -335,7 +335,7 @@ class UnifiedLog:
         ended = change.ended
         if ended is not None and ended.is_aborted:
             # A marker without its entry could not be repeated: no transaction is open after it.
-            self._active_transaction_index.prepare(self.writes)
+            self._active_transaction_index.prepare()
         self.local_log.append_batch(batch.data, header)
         self.producers.update(batch, change)
         if ended is not None:
