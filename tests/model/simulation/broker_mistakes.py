@@ -167,7 +167,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "a follower truncates to its high watermark",
         promises.LEADER_COMPLETE,
-        10,
+        13,
         in_place_of(replica_fetcher, "initial_fetch_state", truncating_to_the_high_watermark),
     ),
     Mistake(

@@ -65,7 +65,7 @@ CONSUMER_GROUP_MISTAKES: Final = (
     Mistake(
         "a group does not look at its topics again",
         promises.TARGETS_REACHED,
-        14,
+        53,
         edited(
             Edit(
                 within="ModernGroup.request_metadata_refresh",
