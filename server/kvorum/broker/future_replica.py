@@ -11,6 +11,7 @@ from enum import Enum
 
 from kvorum.broker.epoch_end_offset import end_of_epoch, truncation_offset
 from kvorum.broker.partition_watchers import PartitionWatchers
+from kvorum.storage.files import disk_errors
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 
@@ -93,7 +94,9 @@ class FutureReplica:
         if future.local_log.is_truncating:
             return 0
         end = current.log_end_offset
-        records = bytes(current.read_range(common, max_bytes, end_offset=end).records)
+        found = current.read_range(common, max_bytes, end_offset=end)
+        with disk_errors(current.local_log.directory, "reading"):
+            records = bytes(found.records)
         if records:
             future.append_as_follower(records, leader_epoch=leader_epoch, now_ms=wall_ms)
             if future.local_log.has_unflushed_segments:

@@ -246,6 +246,28 @@ async def wait_until_clean(directory: LogDirectory, partition: TopicPartition) -
     )
 
 
+async def test_a_deleted_partition_leaves_the_truncation_of_another_one_to_the_next_round(
+    tmp_path: Path,
+) -> None:
+    """Else what follows it counts as clean: a key whose value was deleted would have it again."""
+    directory = LogDirectory(tmp_path, bytes(16), RealFileSystem(), was_clean=True)
+    manager = managed([directory], lambda _: TOPIC_ID, config=COMPACTED)
+    fill(manager, LEAVING, 1)
+    fill(manager, STAYING, 30)
+    runtime = AsyncioRuntime(SystemClock(), thread_name="cleaner")
+    cleaner = CleanerThread(replace(CLEANING, backoff_ms=NEVER_MS), manager, runtime)
+    cleaner.startup()
+    await wait_until_clean(directory, STAYING)
+    await run(cleaner.abort_cleaning(LEAVING))
+    directory.logs[STAYING].truncate_to(10, now_ms=NOW_MS)
+    manager.async_delete(LEAVING, now_ms=NOW_MS)
+    await run(cleaner.forget(LEAVING))
+    assert directory.logs[STAYING].local_log.take_truncation() == 10
+    await run(cleaner.shutdown())
+    runtime.close()
+    manager.shutdown(broker_epoch=1)
+
+
 async def test_a_partition_is_left_alone_until_its_deletion_is_done(tmp_path: Path) -> None:
     """Its files are renamed in another thread, where a pass that looked for them would fail."""
     directory = LogDirectory(tmp_path, bytes(16), RealFileSystem(), was_clean=True)

@@ -26,7 +26,7 @@ from kvorum.broker.fetcher.fetch_requests import (
 )
 from kvorum.broker.partition import Partition
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
-from kvorum.storage.errors import StorageError
+from kvorum.storage.errors import StorageError, TooManyOpenFilesError
 from kvorum.storage.log.disk_queue import DiskQueue
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.wire.error_codes import ErrorCode
@@ -293,9 +293,11 @@ class ReplicaFetcher:
             partition.follow_leader(data.high_watermark, data.log_start_offset, wall_ms=wall_ms)
         except CorruptBatchError as error:
             # The leader may have read while its log changed: the next response may be sound.
-            self._on_problem(partition, f"The leader returned corrupt records: {error}")
-            self._states[partition.key] = state.at_end_of_log()
-            self._delay((partition.key,), now_ms)
+            problem = f"The leader returned corrupt records: {error}"
+            self._fetch_again_later(state, problem, now_ms)
+        except TooManyOpenFilesError as error:
+            problem = f"Records cannot be appended for now: {error}"
+            self._fetch_again_later(state, problem, now_ms)
         except (StorageError, ProducerError) as error:
             self._fail(state, f"Records cannot be appended: {error}")
         else:
@@ -307,6 +309,12 @@ class ReplicaFetcher:
             quota = self._quota
             if quota is not None and quota.is_throttled(partition.topic_partition):
                 quota.record(len(records), now_ms)
+
+    def _fetch_again_later(self, state: PartitionFetchState, problem: str, now_ms: float) -> None:
+        """Go on after a delay with what the log lacks: a part of it may have been appended."""
+        self._on_problem(state.partition, problem)
+        self._states[state.partition.key] = state.at_end_of_log()
+        self._delay((state.partition.key,), now_ms)
 
     def _fail(self, state: PartitionFetchState, problem: str) -> None:
         self._states.pop(state.partition.key, None)

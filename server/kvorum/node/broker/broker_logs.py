@@ -62,12 +62,7 @@ class CleanerThread:
         if not settings.is_enabled:
             return
         keys = OffsetMap(size_bytes=settings.dedupe_buffer_bytes, load_factor=settings.load_factor)
-        self._cleaners = {
-            directory: LogCleaner(
-                LogCleanerManager(directory.cleaner_checkpoint), keys, directory.files
-            )
-            for directory in self._logs.directories
-        }
+        self._cleaners = {one: _cleaner_of(one, keys) for one in self._logs.directories}
         self._task = Task(self._run(settings.backoff_ms), _on_end)
 
     async def shutdown(self) -> None:
@@ -89,10 +84,9 @@ class CleanerThread:
 
     async def forget(self, partition: TopicPartition) -> None:
         """Forget a partition that is deleted, behind every pass that was to begin before."""
-        for directory, cleaner in self._cleaners.items():
+        for cleaner in self._cleaners.values():
             if cleaner.is_aborted(partition):
-                others = self._compacted(directory)
-                await self._thread.in_thread(partial(cleaner.forget, others, partition))
+                await self._thread.in_thread(partial(cleaner.forget, partition))
 
     async def abort_and_pause_cleaning(self, partition: TopicPartition) -> None:
         """Return once no pass works on a partition whose replica moves; none begins before it has.
@@ -110,12 +104,10 @@ class CleanerThread:
         """Move the checkpoint of a partition whose replica has moved."""
         if not self._cleaners:
             return
-        known = (self._compacted(source), self._compacted(target))
-        if partition in known[1]:
+        log = target.logs.get(partition)
+        if log is not None and log.config.cleanup.is_compacted:
             cleaner, other = self._cleaners[source], self._cleaners[target]
-            await self._thread.in_thread(
-                partial(cleaner.alter_checkpoint_dir, known[0], partition, other, known[1])
-            )
+            await self._thread.in_thread(partial(cleaner.alter_checkpoint_dir, partition, other))
 
     async def _run(self, backoff_ms: int) -> None:
         while True:
@@ -141,6 +133,7 @@ class CleanerThread:
         return done.end_offset is not None
 
     def _compacted(self, directory: LogDirectory) -> dict[TopicPartition, HostedLog]:
+        """Return the logs for a round, which has to take in what they were truncated to."""
         return {
             partition: replace(
                 log.hosted(self._in_owner),
@@ -162,6 +155,11 @@ class CleanerThread:
             work()
 
         self._runtime.run_in_loop(unless_over)
+
+
+def _cleaner_of(directory: LogDirectory, keys: OffsetMap) -> LogCleaner:
+    manager = LogCleanerManager(directory.cleaner_checkpoint, lambda: directory.logs)
+    return LogCleaner(manager, keys, directory.files)
 
 
 def _on_end(result: Exception | None) -> None:

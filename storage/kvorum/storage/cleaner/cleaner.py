@@ -327,26 +327,17 @@ class LogCleaner:
         """Allow passes over a partition again, after one was aborted."""
         self._aborted.discard(partition)
 
-    def alter_checkpoint_dir(
-        self,
-        others: Mapping[TopicPartition, HostedLog],
-        partition: TopicPartition,
-        target: LogCleaner,
-        target_logs: Mapping[TopicPartition, HostedLog],
-    ) -> None:
-        """Pass what is known of a partition on to the directory that it has moved to.
-
-        `others` are the logs that stay here, `target_logs` those of the other directory.
-        """
+    def alter_checkpoint_dir(self, partition: TopicPartition, target: LogCleaner) -> None:
+        """Pass what is known of a partition on to the directory that it has moved to."""
         offset = self._manager.cleaned_offsets().get(partition)
-        self.forget(others, partition)
+        self.forget(partition)
         if offset is not None:
-            target._manager.update_checkpoint(target_logs, partition, offset)
+            target._manager.update_checkpoint(partition, offset)
 
-    def forget(self, logs: Mapping[TopicPartition, HostedLog], partition: TopicPartition) -> None:
+    def forget(self, partition: TopicPartition) -> None:
         """Forget a partition that is gone, whose passes were aborted before."""
         self._aborted.discard(partition)
-        self._manager.forget(logs, partition)
+        self._manager.forget(partition)
 
     def clean_filthiest(
         self, logs: Mapping[TopicPartition, HostedLog], *, now_ms: int
@@ -372,9 +363,9 @@ class LogCleaner:
             if isinstance(problem, DiskError | PoisonedError):
                 raise
             self._manager.mark_uncleanable(chosen.partition)
-            self._manager.update_checkpoint(logs, chosen.partition, chosen.part.first_dirty_offset)
+            self._manager.update_checkpoint(chosen.partition, chosen.part.first_dirty_offset)
             return CleanedLog(chosen.partition, None, problem)
-        self._manager.update_checkpoint(logs, chosen.partition, end_offset)
+        self._manager.update_checkpoint(chosen.partition, end_offset)
         return CleanedLog(chosen.partition, end_offset)
 
     def _clean(self, chosen: LogToClean, now_ms: int) -> int:

@@ -5,7 +5,7 @@ pauses keep its cleaner away from logs that others change. Here a pass notices a
 about to put a segment in place (`SharedLog`), and one thread does one pass after the other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -139,8 +139,12 @@ class LogToClean(NamedTuple):
 class LogCleanerManager:
     """The choice of a log, and the checkpoint of one log directory."""
 
-    def __init__(self, checkpoint: OffsetCheckpointFile) -> None:
+    def __init__(
+        self, checkpoint: OffsetCheckpointFile, hosted: Callable[[], Container[TopicPartition]]
+    ) -> None:
+        """`hosted` returns the partitions of the directory, compacted or not; in any thread."""
         self._checkpoint = checkpoint
+        self._hosted = hosted
         self._uncleanable: set[TopicPartition] = set()
         self.max_dirty_ratio = 0.0
         """The highest part of a log that was dirty at the last choice, from 0 to 1."""
@@ -181,7 +185,7 @@ class LogCleanerManager:
                 now_ms=now_ms,
             )
             if part.is_checkpoint_wrong:
-                self.update_checkpoint(logs, partition, part.first_dirty_offset)
+                self.update_checkpoint(partition, part.first_dirty_offset)
             if part.total_bytes > 0:
                 dirty.append(LogToClean(partition, hosted, part))
         self.max_dirty_ratio = max((one.part.ratio for one in dirty), default=0.0)
@@ -194,10 +198,10 @@ class LogCleanerManager:
         """Leave a partition alone until the next start: a pass failed on its data."""
         self._uncleanable.add(partition)
 
-    def forget(self, logs: Mapping[TopicPartition, HostedLog], partition: TopicPartition) -> None:
+    def forget(self, partition: TopicPartition) -> None:
         """Forget a partition that was deleted or moved away."""
         self._uncleanable.discard(partition)
-        self.update_checkpoint(logs, partition, None)
+        self.update_checkpoint(partition, None)
 
     def _truncate_checkpoint(self, partition: TopicPartition, offset: int) -> None:
         """Lower how far a log is clean, because it was truncated to `offset`."""
@@ -205,14 +209,10 @@ class LogCleanerManager:
         if cleaned.get(partition, 0) > offset:
             self._checkpoint.write({**cleaned, partition: offset})
 
-    def update_checkpoint(
-        self,
-        logs: Mapping[TopicPartition, HostedLog],
-        partition: TopicPartition,
-        offset: int | None,
-    ) -> None:
+    def update_checkpoint(self, partition: TopicPartition, offset: int | None) -> None:
         """Store how far a log is clean, None for nothing known; logs that are gone are dropped."""
-        cleaned = {one: end for one, end in self.cleaned_offsets().items() if one in logs}
+        hosted = self._hosted()
+        cleaned = {one: end for one, end in self.cleaned_offsets().items() if one in hosted}
         cleaned.pop(partition, None)
         if offset is not None:
             cleaned[partition] = offset

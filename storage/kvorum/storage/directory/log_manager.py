@@ -394,6 +394,7 @@ class LogManager:
         path = target.rename_future_to_current(topic_partition)
         place = self._place(target, topic_partition, topic_id, path)
         log = self._open(target, replace(place, checkpoint=checkpoint), now_ms)
+        log.producers.take_over(current.producers)
         log.update_high_watermark(current.high_watermark)
         target.logs[topic_partition] = log
         target.store_recovery_points()

@@ -444,7 +444,7 @@ class LocalLog:
         """Begin a new segment at the end of the log, unless the active one is empty."""
         self.poison.demand_sound()
         if self._segments.active.size > 0:
-            with self.poison.on_failure():
+            with self.poison.on_failure(spares=TooManyOpenFilesError):
                 self._segments.roll(now_ms=now_ms, order=self.writes)
 
     def replace_segments(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
@@ -525,7 +525,7 @@ class LocalLog:
         with self._files_lock:
             if self.is_closed or self.poison.is_there:
                 return 0
-            with self.poison.on_failure():
+            with self.poison.on_failure(spares=TooManyOpenFilesError):
                 self._store_changes()
             due = self._segments.take_marked(now_ms=now_ms)
         # To give much room back takes long; others need not wait for it.

@@ -233,6 +233,16 @@ class ProducerState:
         self._unreplicated = {}
         self.end_offset = end_offset
 
+    def take_over(self, other: ProducerState) -> None:
+        """Know what `other` knows, the state of another log that has the same records.
+
+        A snapshot has less: of each producer its last batch, and no verification.
+        """
+        self._entries = dict(other._entries)
+        self._open = dict(other._open)
+        self._unreplicated = dict(other._unreplicated)
+        self._verifications = dict(other._verifications)
+
     def last_stable_offset(self, ended: CompletedTransaction) -> int:
         """Return where the log is stable once a transaction is ended, and no other one ends."""
         others = (first for first, producer in self._open.items() if producer != ended.producer_id)

@@ -1,9 +1,11 @@
 """Followers that fetch, truncate and wait; many of the cases are bugs that Kafka once had."""
 
+from errno import EMFILE
 from functools import partial
 
 import pytest
 from tests.support.batch_maker import make_batch
+from tests.support.faulty_files import Fault
 from tests.unit.broker.fetcher.replicas import BACKOFF_MS, KEY, LAG_MAX_MS, Replicas
 from tests.unit.broker.partition_leader.leader_under_test import accepted
 from tests.unit.storage.topic_logs import NOW_MS, batch_of, sent
@@ -249,6 +251,23 @@ def test_corrupt_records_are_fetched_again_later(world: Replicas) -> None:
     two.take(fetch, response, one)
     assert two.values == []
     assert "corrupt" in two.problems[0]
+    world.now_ms += BACKOFF_MS
+    two.fetch_from(one)
+    assert two.values == [b"a"]
+
+
+def test_records_for_which_there_was_no_descriptor_are_fetched_again_later(
+    world: Replicas,
+) -> None:
+    """The disk is sound: the replica need not wait for another leader epoch."""
+    one, two, _ = world.all.values()
+    one.write(b"a")
+    two.files.faults = [Fault("write", 1, error=EMFILE)]
+    two.fetch_from(one)
+    assert two.values == []
+    assert two.fetcher.failed == set()
+    assert "limit of open files" in two.problems[0]
+    assert two.fetcher.fetch(world.now_ms, version=18, broker_epoch=1) is None
     world.now_ms += BACKOFF_MS
     two.fetch_from(one)
     assert two.values == [b"a"]

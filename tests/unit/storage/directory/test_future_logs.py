@@ -9,10 +9,12 @@ from tests.unit.storage.topic_logs import (
     NOW_MS,
     PARTITION,
     TOPIC_ID,
+    abort_marker,
     append,
     log_in,
     managed,
     sent,
+    transactional,
     values_in,
 )
 
@@ -20,7 +22,9 @@ from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager
 from kvorum.storage.directory.partition_directory import future_partition, has_future_name
 from kvorum.storage.errors import CorruptFileError, DiskError, StorageError
+from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.producer_state import ProducerError
+from kvorum.storage.log.verification_state import VerificationGuard
 from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
@@ -103,6 +107,31 @@ def test_a_future_log_takes_the_place_of_the_current_one(files: FaultyFiles) -> 
     assert append(log, sent(b"30", sequence=30, producer=PRODUCER)).first_offset == 30
     assert manager.delete_logs(now_ms=NOW_MS + 50) == 1
     assert files.list_directories(HERE) == []
+
+
+def test_a_moved_log_knows_its_producers_as_the_former_one_did(files: FaultyFiles) -> None:
+    """A producer sends batches again that were not its last; a transaction is about to begin."""
+    manager = started(files)
+    old = filled(manager)
+    append(old, transactional(b"aborted", sequence=COUNT))
+    old.append_as_leader(
+        abort_marker(), leader_epoch=0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR
+    )
+    guard = verification_of_the_next_transaction(old)
+    moving(manager)
+    log = moved(manager)
+    assert append(log, sent(b"27", sequence=27, producer=PRODUCER)).first_offset == 27
+    assert verification_of_the_next_transaction(log) is guard
+    assert (log.high_watermark, log.last_stable_offset) == (COUNT, COUNT)
+    log.update_high_watermark(COUNT + 1)
+    # The marker is not replicated yet.
+    assert log.last_stable_offset == COUNT
+
+
+def verification_of_the_next_transaction(log: UnifiedLog) -> VerificationGuard | None:
+    return log.producers.maybe_start_transaction_verification(
+        PRODUCER, sequence=COUNT + 1, epoch=0, supports_epoch_bump=False, now_ms=NOW_MS
+    )
 
 
 def test_a_move_goes_on_after_a_start(files: FaultyFiles) -> None:

@@ -26,6 +26,7 @@ from tests.unit.storage.topic_logs import (
     values_in,
 )
 
+from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.directory.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_directory_files import LogDirectoryFiles
@@ -34,6 +35,7 @@ from kvorum.storage.errors import DiskError, TooManyOpenFilesError
 from kvorum.storage.files import FileSystem, OpenFile, RealFileSystem
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.batch_header import read_header
+from kvorum.storage.log.epochs import LEADER_EPOCH_CHECKPOINT
 from kvorum.storage.log.file_records import FileRecords
 from kvorum.storage.log.indexes import OffsetIndex
 from kvorum.storage.log.segment_list import create_cleaned_segment
@@ -260,6 +262,34 @@ def test_a_segment_that_gets_no_descriptor_begins_later(one: OneLog) -> None:
     append(log, sent(b"b" * 400))
     assert log.log_end_offset == 2
     assert values_in(log) == [b"a" * 400, b"b" * 400]
+
+
+def test_an_epoch_whose_file_gets_no_descriptor_is_stored_later(one: OneLog) -> None:
+    log = one.log()
+    log.local_log.assign_epoch(3)
+    one.files.faults = [Fault("create", number, error=errno.EMFILE) for number in (1, 1)]
+    with pytest.raises(TooManyOpenFilesError):
+        log.local_log.update_files(now_ms=NOW_MS)
+    log.local_log.update_files(now_ms=NOW_MS)
+    stored = one.files.names[ROOT / "topic-0" / LEADER_EPOCH_CHECKPOINT]
+    assert stored.content == b"0\n1\n3 0\n"
+    log.append_as_leader(sent(b"a"), leader_epoch=3, now_ms=NOW_MS)
+    assert values_in(log) == [b"a"]
+
+
+def test_a_last_segment_that_is_too_old_goes_once_the_next_one_gets_a_descriptor(
+    one: OneLog,
+) -> None:
+    log = one.log()
+    append(log, sent(b"a"))
+    log.update_high_watermark(1)
+    log.update_config(replace(CONFIG, cleanup=CleanupConfig(retention_ms=0)))
+    with one.without_descriptors(), pytest.raises(TooManyOpenFilesError):
+        log.delete_old_segments(now_ms=NOW_MS)
+    assert log.delete_old_segments(now_ms=NOW_MS) == 1
+    assert log.log_start_offset == 1
+    append(log, sent(b"b"))
+    assert values_in(log) == [b"b"]
 
 
 def test_index_entries_that_get_no_descriptor_are_written_with_later_ones(one: OneLog) -> None:
