@@ -26,7 +26,9 @@ from tests.support.waiting import wait_for, wait_for_async
 
 from kvorum.metadata.record_frame import decode_record
 from kvorum.storage.directory.open_files import OpenFiles
+from kvorum.storage.errors import PoisonedError
 from kvorum.storage.files import OpenFile, RealFileSystem
+from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.small_files.offset_checkpoint_file import (
     RECOVERY_POINT_CHECKPOINT,
     OffsetCheckpointFile,
@@ -132,6 +134,31 @@ async def test_a_partition_that_gets_no_descriptor_is_hosted_once_it_does(
         await asyncio.to_thread(
             wait_for, lambda: write("late") == ErrorCode.NONE, "the refused partition is hosted"
         )
+
+
+async def test_a_broker_goes_on_without_a_partition_whose_log_has_failed_when_it_is_to_lead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assign_epoch = LocalLog.assign_epoch
+
+    def failing(log: LocalLog, epoch: int) -> None:
+        if log.directory.name.startswith("failed-"):
+            raise PoisonedError("the log cannot be used any more", file=log.directory)
+        assign_epoch(log, epoch)
+
+    monkeypatch.setattr(LocalLog, "assign_epoch", failing)
+
+    def write(topic: str) -> int:
+        with RawClient(address) as client:
+            return produce(client, topic, batch(b"value")).error_code
+
+    async with running_node(tmp_path) as embedded:
+        address = embedded.bootstrap_servers
+        await asyncio.to_thread(create, address, "failed")
+        assert await asyncio.to_thread(write, "failed") == ErrorCode.KAFKA_STORAGE_ERROR
+        assert "A partition cannot be led" in caplog.text
+        await asyncio.to_thread(create, address, "other")
+        assert await asyncio.to_thread(write, "other") == ErrorCode.NONE
 
 
 def stored_recovery_point(folder: Path) -> int:

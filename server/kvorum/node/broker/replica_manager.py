@@ -33,7 +33,7 @@ from kvorum.node.runtime import Runtime
 from kvorum.storage.directory.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager
-from kvorum.storage.errors import DiskError, TooManyOpenFilesError
+from kvorum.storage.errors import DiskError, StorageError, TooManyOpenFilesError
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
@@ -230,13 +230,20 @@ class ReplicaManager:
     def _lead(self, info: PartitionInfo, image: MetadataImage) -> None:
         self.fetchers.remove_fetcher_for_partition(info.key)
         partition = self._hosted(info, image)
-        if partition is not None:
-            values = self._configs.values(info.topic_partition.topic, self._broker.image())
+        if partition is None:
+            return
+        values = self._configs.values(info.topic_partition.topic, self._broker.image())
+        try:
             partition.make_leader(
                 info.registration,
                 min_insync_replicas=values.min_insync_replicas(),
                 now_ms=self._broker.runtime.monotonic_ms(),
             )
+        except StorageError as error:
+            # As in Kafka: its log may have failed a moment before its directory counts as offline.
+            _log.error(LogEvent("A partition cannot be led", error=str(error)))
+            partition.mark_offline()
+        else:
             self._log_dir_moves.resume(partition)
 
     def _follow(self, info: PartitionInfo, image: MetadataImage) -> None:

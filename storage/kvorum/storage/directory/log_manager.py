@@ -436,7 +436,7 @@ class LogManager:
         for _, directory, path in due:
             with disk_errors(path, "removing"):
                 directory.files.remove_directory(path)
-        self._deletions = [entry for entry in self._deletions if entry not in due]
+        self._deletions = [entry for entry in self._deletions if entry[0] > now_ms]
         return len(due)
 
     def checkpoint_high_watermarks(self) -> None:

@@ -250,9 +250,11 @@ class SegmentList:
     def take_marked(self, *, now_ms: int | None) -> list[Path]:
         """Return the marked files whose delay is over (None: all), which the caller removes."""
         with self._deletions_lock:
-            due = [path for due_ms, path in self._deletions if now_ms is None or due_ms <= now_ms]
-            self._deletions = [entry for entry in self._deletions if entry[1] not in due]
-        return due
+            marked, self._deletions = self._deletions, []
+            if now_ms is not None:
+                self._deletions = [entry for entry in marked if entry[0] > now_ms]
+                marked = [entry for entry in marked if entry[0] <= now_ms]
+        return [path for _, path in marked]
 
     def remove(self, paths: Sequence[Path]) -> None:
         """Remove files; may run beside everything else."""

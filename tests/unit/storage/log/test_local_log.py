@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from random import Random
 
 import pytest
@@ -47,6 +47,7 @@ from kvorum.storage.small_files.meta_properties import MetaProperties
 
 WEEK = replace(CONFIG, segment_bytes=10_000, segment_ms=1_000)
 END = 20
+MANY_SEGMENTS = 60
 METADATA_LOG = Path("/log")
 SEGMENT = METADATA_LOG / f"{0:020d}.log"
 OF_ANY_SIZE = [
@@ -181,6 +182,27 @@ def test_a_power_cut_during_the_removal_of_files_leaves_no_gap(call: int) -> Non
         log.update_files(now_ms=0)
     again = loaded(files.after_power_cut(Random(call)), crashed(20)).log
     assert content(again) == BATCHES[again.log_start_offset :]
+
+
+def test_the_removal_of_many_files_compares_none_with_all_others(
+    files: FaultyFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = loaded(files, config=replace(CONFIG, segment_bytes=1)).log
+    for batch in make_batches(0, MANY_SEGMENTS):
+        log.append(batch)
+    log.increment_log_start_offset(MANY_SEGMENTS, now_ms=0)
+    log.update_files(now_ms=0)
+    compared: list[Path] = []
+    are_equal = PurePath.__eq__
+
+    def noted(path: PurePath, other: object) -> bool:
+        compared.append(Path(path))
+        return are_equal(path, other)
+
+    monkeypatch.setattr(PurePath, "__eq__", noted)
+    removed = log.update_files(now_ms=CONFIG.delete_delay_ms)
+    assert removed >= MANY_SEGMENTS
+    assert len(compared) <= removed
 
 
 def test_a_log_that_begins_where_a_deleted_segment_began_is_a_new_one(files: FaultyFiles) -> None:
