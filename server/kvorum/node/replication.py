@@ -187,4 +187,5 @@ def _log_manager(broker: ThisBroker, shared: SharedServer, configs: TopicConfigs
         producer_expiration_ms=lambda: configs.producer_expiration_ms(broker.image()),
         random=shared.random,
         threads=broker.runtime,
+        cordoned=lambda: set(map(Path, cordoned_log_dirs(config, broker.image()))),
     )
