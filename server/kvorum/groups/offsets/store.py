@@ -86,8 +86,12 @@ class OffsetTable(Generic[Value]):
 
     @property
     def count(self) -> int:
-        """The number of values of all groups."""
-        return sum(len(self.entries(group_id)) for group_id in self.groups())
+        """The number of values of all groups, for which partitions are not gone through."""
+        return sum(
+            partitions.newest_count
+            for _, topics in self._groups.items()
+            for partitions in topics.values()
+        )
 
     def groups(self) -> Iterator[str]:
         """Yield the groups that have something."""
