@@ -1,10 +1,11 @@
 """Throttled replication, and replicas that move to another log directory (KIP-73, KIP-113)."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.node.embedded_cluster import append, set_config
+from tests.node.embedded_cluster import append, set_config, set_config_at
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, produce, values
 from tests.support.replica_log_dirs import (
@@ -44,6 +45,7 @@ from kvorum.metadata.configs_image import ResourceType
 from kvorum.node.embedded.node import DATA_DIRECTORY
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 VALUE_BYTES = 10_000
 COUNT = 5
@@ -142,6 +144,33 @@ def test_no_replica_moves_to_a_cordoned_directory(tmp_path: Path) -> None:
         RawClient(moving.bootstrap_servers) as broker,
     ):
         assert alter(broker, "topic", tmp_path / OTHER) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_a_directory_is_cordoned_while_the_broker_runs(
+    tmp_path: Path, moving: Cluster, broker: RawClient
+) -> None:
+    def cordoned() -> set[str]:
+        request = DescribeLogDirsRequest(topics=None)
+        found = broker.ask(request, DescribeLogDirsResponse, 5).results
+        return {Path(one.log_dir).name for one in found if one.is_cordoned}
+
+    def registered() -> tuple[bytes, ...] | None:
+        image = moving.node(NODE).shared_server.loader.published
+        return image.cluster.brokers[NODE].cordoned_directories
+
+    set_cordoned = partial(
+        set_config_at, moving.bootstrap_servers, ResourceType.BROKER, str(NODE), "cordoned.log.dirs"
+    )
+    wait_for(lambda: registered() == (), "the registration says that none is cordoned")
+    set_cordoned(str(tmp_path / OTHER))
+    other = id_of(moving, OTHER)
+    wait_for(lambda: registered() == (other,), "the controller knows")
+    assert cordoned() == {OTHER}
+    assert alter(broker, "topic", tmp_path / OTHER) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    set_cordoned("")
+    wait_for(lambda: registered() == (), "the controller knows of the end")
+    assert cordoned() == set()
+    assert alter(broker, "topic", tmp_path / OTHER) == ErrorCode.REPLICA_NOT_AVAILABLE
 
 
 @pytest.fixture(scope="module")

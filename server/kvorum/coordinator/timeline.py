@@ -56,7 +56,6 @@ class TimelineMap(Generic[Key, Value]):
         self._timeline = timeline
         self._histories: dict[Key, deque[tuple[int, object]]] = {}
         self._newest_count = 0
-        """The number of keys with a value in the newest state."""
 
     def get(self, key: Key, epoch: int | None = None) -> Value | None:
         """Return the value at `epoch`; None without one."""
@@ -87,6 +86,11 @@ class TimelineMap(Generic[Key, Value]):
     def values(self, epoch: int | None = None) -> Iterator[Value]:
         """Yield values at `epoch`; the map may change meanwhile."""
         return (value for _, value in self.items(epoch))
+
+    @property
+    def newest_count(self) -> int:
+        """The number of keys with a value in the newest state; nothing is gone through for it."""
+        return self._newest_count
 
     def is_empty(self) -> bool:
         """Return whether nothing is in the newest state."""

@@ -263,9 +263,8 @@ class GroupCoordinatorShard:
 
     def on_topics_deleted(self, topics: Iterable[TopicImage]) -> CoordinatorResult[None]:
         """End all groups' offsets of topics that are gone."""
-        records = [one for topic in topics for one in self.offsets.tombstones_of_topic(topic)]
-        effects = self.state.outbox.take()
-        return CoordinatorResult(effects=effects, records=tuple(records), is_atomic=False)
+        records = tuple(self.offsets.tombstones_of_topics(topics))
+        return CoordinatorResult(effects=self.state.outbox.take(), records=records, is_atomic=False)
 
     def on_state_topics_deleted(self, topics: Iterable[TopicImage]) -> CoordinatorResult[None]:
         """Forget the state that share groups have of topics that are gone."""

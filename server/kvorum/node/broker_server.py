@@ -23,6 +23,7 @@ from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationMana
 from kvorum.node.broker.batch_inspector import THREAD_COUNT, BatchInspector
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager
 from kvorum.node.broker.coordinator.coordinator_on_demand import CoordinatorOnDemand
+from kvorum.node.broker.cordoned_log_dirs import cordoned_log_dirs
 from kvorum.node.broker.ended_transactions import EndedTransactions
 from kvorum.node.broker.forwarding_manager import ForwardingManager, OwnController
 from kvorum.node.broker.own_broker import OwnBroker
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
 
 FORWARDING_TIMEOUT_MS = 60_000
 PRODUCER_IDS_TIMEOUT_MS = 60_000
-ALL_DIRECTORIES = "*"
 
 
 class BrokerServer:
@@ -194,7 +194,7 @@ class BrokerServer:
             loader=shared.loader,
             runtime=shared.runtime,
             on_failure=on_failure,
-            cordoned_directories=self._cordoned_directories(),
+            cordoned_directories=self._cordoned_directories,
             enable_unstable_features=config.enable_unstable_feature_versions,
         )
 
@@ -375,11 +375,10 @@ class BrokerServer:
         )
 
     def _cordoned_directories(self) -> tuple[bytes, ...]:
-        directories = self._shared.directories
-        named = self._shared.config.broker.cordoned_log_directories
-        if ALL_DIRECTORIES in named:
-            return directories.log_directory_ids
-        cordoned = {Path(name) for name in named}
+        """Return the ids of the directories that are cordoned now."""
+        shared = self._shared
+        directories = shared.directories
+        cordoned = set(map(Path, cordoned_log_dirs(shared.config, shared.loader.published)))
         return tuple(
             directory_id
             for path, directory_id in zip(

@@ -11,6 +11,7 @@ from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.broker.broker_logs import THREAD_COUNT, BrokerLogs
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
 from kvorum.node.broker.controller_reports import AssignmentsManager
+from kvorum.node.broker.cordoned_log_dirs import cordoned_log_dirs
 from kvorum.node.broker.replica_alter_log_dirs import MoveSettings, ReplicaAlterLogDirsManager
 from kvorum.node.broker.replica_fetchers import ReplicaFetcherManager
 from kvorum.node.broker.replica_manager import LogDirFailureHandler, ReplicaManager
@@ -112,7 +113,7 @@ class Replication:
         fetcher = config.read(FetcherSettings)
         settings = MoveSettings(
             directories=config.log_directories,
-            cordoned=config.broker.cordoned_log_directories,
+            cordoned=lambda: cordoned_log_dirs(config, broker.image()),
             fetch_bytes_max=fetcher.bytes_max,
             backoff_ms=fetcher.backoff_ms,
         )
@@ -186,4 +187,5 @@ def _log_manager(broker: ThisBroker, shared: SharedServer, configs: TopicConfigs
         producer_expiration_ms=lambda: configs.producer_expiration_ms(broker.image()),
         random=shared.random,
         threads=broker.runtime,
+        cordoned=lambda: set(map(Path, cordoned_log_dirs(config, broker.image()))),
     )

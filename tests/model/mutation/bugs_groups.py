@@ -189,7 +189,7 @@ MUTANTS = (
         id="KAFKA-2000",
         cause="offsets of a deleted topic stayed",
         breaks="offsets are of one topic",
-        within="OffsetStore.tombstones_of_topic",
+        within="OffsetStore.tombstones_of_topics",
         old="offset.topic_id in {ZERO_UUID, topic.id}",
         new="offset.topic_id == ZERO_UUID",
     ),

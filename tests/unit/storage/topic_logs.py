@@ -1,6 +1,7 @@
 """Logs of topics in memory, and the batches that producers send them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -48,6 +49,7 @@ def managed(
     assigned: Callable[[TopicPartition], bytes | None] = lambda _: None,
     config: TopicLogConfig = CONFIG,
     threads: DiskThreads | None = None,
+    cordoned: Collection[Path] = (),
 ) -> LogManager:
     """Return a manager that has loaded the logs of the partitions that are hosted."""
     manager = LogManager(
@@ -56,6 +58,7 @@ def managed(
         producer_expiration_ms=lambda: DAY_MS,
         random=Random(1),
         threads=threads,
+        cordoned=lambda: cordoned,
     )
     manager.startup(directories, hosted, now_ms=NOW_MS, assigned=assigned)
     return manager

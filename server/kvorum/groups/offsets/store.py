@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -86,8 +86,12 @@ class OffsetTable(Generic[Value]):
 
     @property
     def count(self) -> int:
-        """The number of values of all groups."""
-        return sum(len(self.entries(group_id)) for group_id in self.groups())
+        """The number of values of all groups, for which partitions are not gone through."""
+        return sum(
+            partitions.newest_count
+            for _, topics in self._groups.items()
+            for partitions in topics.values()
+        )
 
     def groups(self) -> Iterator[str]:
         """Yield the groups that have something."""
@@ -252,18 +256,35 @@ class OffsetStore:
         ]
         return [offset_commit_tombstone(group_id, *where) for where in places]
 
-    def tombstones_of_topic(self, topic: TopicImage) -> list[CoordinatorRecord]:
-        """Return the records that end all groups' offsets of a topic that is gone.
+    def tombstones_of_topics(self, topics: Iterable[TopicImage]) -> list[CoordinatorRecord]:
+        """Return the records that end all groups' offsets of topics that are gone, topic by topic.
 
-        Another one may have the same name.
+        Others may have the same names. However many topics there are, the topics of each group are
+        gone through once.
         """
-        return [
-            offset_commit_tombstone(group_id, *where)
-            for table in (self.committed, *self.pending.tables())
-            for group_id in table.groups()
-            for where, offset in table.entries(group_id)
-            if where.topic == topic.name and offset.topic_id in {ZERO_UUID, topic.id}
-        ]
+        found: dict[bytes, list[CoordinatorRecord]] = {}
+        by_name: dict[str, list[TopicImage]] = {}
+        for topic in topics:
+            found[topic.id] = []
+            by_name.setdefault(topic.name, []).append(topic)
+        for group_id, name, partitions in self._partitions_by_topic():
+            for topic in by_name.get(name, ()):
+                found[topic.id] += [
+                    offset_commit_tombstone(group_id, name, partition)
+                    for partition, offset in partitions.items()
+                    if offset.topic_id in {ZERO_UUID, topic.id}
+                ]
+        return [record for records in found.values() for record in records]
+
+    def _partitions_by_topic(
+        self,
+    ) -> Iterator[tuple[str, str, PartitionMap[OffsetAndMetadata]]]:
+        """Yield groups with the names of topics and the offsets of these, committed ones first."""
+        for table in (self.committed, *self.pending.tables()):
+            for group_id in table.groups():
+                topics = table.topics(group_id)
+                for name, partitions in () if topics is None else topics.items():
+                    yield group_id, name, partitions
 
 
 def _current(value: OffsetCommitValue | LegacyOffsetCommitValue) -> OffsetCommitValue:

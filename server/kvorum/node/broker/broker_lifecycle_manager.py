@@ -38,6 +38,7 @@ _log = logging.getLogger(__name__)
 class BrokerLifecycleManager:
     """Drives a `BrokerLifecycle` over the heartbeat channel.
 
+    `cordoned_directories` returns the ids of the log directories that get no new replicas now.
     `start` and `stop` are coroutines on the runtime; `abort`, which closes the channel, comes last.
     """
 
@@ -50,7 +51,7 @@ class BrokerLifecycleManager:
         loader: MetadataLoader,
         runtime: Runtime,
         on_failure: Callable[[Exception], None],
-        cordoned_directories: tuple[bytes, ...] = (),
+        cordoned_directories: Callable[[], tuple[bytes, ...]] = tuple,
         enable_unstable_features: bool = False,
     ) -> None:
         self._settings = settings
@@ -287,7 +288,7 @@ class BrokerLifecycleManager:
                 features.levels, enable_unstable=self._enable_unstable_features
             ),
             metadata_offset=self._loader.published_offset,
-            cordoned_directories=self._cordoned_directories if has_place else None,
+            cordoned_directories=self._cordoned_directories() if has_place else None,
             is_ready_to_unfence=self._is_ready_to_unfence,
         )
 

@@ -4,7 +4,7 @@ Kafka's ReplicaAlterLogDirsManager, its thread, and alterReplicaLogDirs of its R
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError
 
 _log = logging.getLogger(__name__)
-ALL_DIRECTORIES: Final = "*"
 LAST_COPIES_MAX: Final = 8
 """The fetches of the latest records that are copied while nothing else goes on."""
 
@@ -222,10 +221,10 @@ class ReplicaAlterLogDirsThread:
 
 
 class MoveSettings(NamedTuple):
-    """The entries of ``log.dirs`` and ``cordoned.log.dirs``, and ``replica.fetch.*``."""
+    """The entries of ``log.dirs``, those that are cordoned now, and ``replica.fetch.*``."""
 
     directories: tuple[str, ...]
-    cordoned: tuple[str, ...]
+    cordoned: Callable[[], Collection[str]]
     fetch_bytes_max: int
     backoff_ms: int
 
@@ -319,7 +318,7 @@ class ReplicaAlterLogDirsManager:
         online = {str(one.path.absolute()): one for one in self._logs.directories}
         if path not in online:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if {ALL_DIRECTORIES, *named} & set(self._settings.cordoned):
+        if not set(named).isdisjoint(self._settings.cordoned()):
             return ErrorCode.INVALID_REPLICA_ASSIGNMENT
         return online[path]
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import refused_by_code
+from kvorum.node.broker.cordoned_log_dirs import cordoned_log_dirs
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -24,7 +25,7 @@ async def answer(
 ) -> Message:
     """Describe each directory, and the logs in it that are asked for."""
     directories = dict.fromkeys(broker.config.log_directories)
-    cordoned = set(broker.config.broker.cordoned_log_directories)
+    cordoned = cordoned_log_dirs(broker.config, broker.loader.published)
     logs = {directory.path: directory for directory in broker.replicas.log_directories}
     results: list[DescribeLogDirsResponse.DescribeLogDirsResult] = []
     for directory in directories:
@@ -32,7 +33,7 @@ async def answer(
         if path not in logs:
             results.append(_offline(path))
             continue
-        described = _describe(path, is_cordoned=bool(cordoned & {directory, "*"}))
+        described = _describe(path, is_cordoned=directory in cordoned)
         if described.error_code == ErrorCode.NONE:
             described.topics = _topics(logs[path], request.body.topics, broker.replicas)
         results.append(described)

@@ -192,7 +192,7 @@ class BrokerSession:
             broker, manager, self._log_settings(), deletion_check_ms=around.random.randint(40, 300)
         )
         assignments = AssignmentsManager(broker, self._channel)
-        moves = MoveSettings(tuple(map(str, ROOTS)), (), FETCH_BYTES, FETCH_BACKOFF_MS)
+        moves = MoveSettings(tuple(map(str, ROOTS)), tuple, FETCH_BYTES, FETCH_BACKOFF_MS)
         self.replicas = ReplicaManager(
             broker,
             self._logs,

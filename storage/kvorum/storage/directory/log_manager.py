@@ -4,7 +4,7 @@ Everything may block on the disk. The owner calls one method at a time, from any
 """
 
 import logging
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,7 +52,8 @@ class LogManager:
     """The logs of topics; `config_of` returns the settings of a topic's logs by its name.
 
     `producer_expiration_ms` returns the time after which producers that write nothing are
-    forgotten. Either may return something else later.
+    forgotten, `cordoned` the paths of directories that get no new logs (KIP-1066). All of them may
+    return something else later.
 
     A replica that moves to another directory has a future log there (KIP-113), which in the end
     takes the place of the current one. `directories` are those online, none before `startup` and
@@ -68,6 +69,7 @@ class LogManager:
         producer_expiration_ms: Callable[[], int],
         random: Random,
         threads: DiskThreads | None = None,
+        cordoned: Callable[[], Collection[Path]] = tuple,
     ) -> None:
         """`threads` truncate, and write what is appended while a disk is slow (`disk_queue`)."""
         self.directories: tuple[LogDirectory, ...] = ()
@@ -77,6 +79,7 @@ class LogManager:
         self._producer_expiration_ms = producer_expiration_ms
         self._random = random
         self._threads = threads
+        self._cordoned = cordoned
         self._deletions: list[tuple[int, LogDirectory, Path]] = []
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         self._is_fetchable: Callable[[TopicPartition], bool] = lambda _: False
@@ -312,9 +315,9 @@ class LogManager:
         """Return a partition's log, and make it if it does not exist; raises StorageError.
 
         A new log goes to the preferred directory, or to the one that the controller names, or else
-        to the one with the fewest logs. While a directory is offline, none is made in the place of
-        one that may be there: only where the controller names a directory that is online, or has
-        yet to learn of one.
+        to the one with the fewest logs that is not cordoned, if there is one. While a directory is
+        offline, none is made in the place of one that may be there: only where the controller names
+        a directory that is online, or has yet to learn of one.
         """
         log = self.get_log(topic_partition)
         if log is not None:
@@ -335,7 +338,12 @@ class LogManager:
         if not self.directories:
             raise StorageError("all log directories are offline")
         named = next((one for one in self.directories if one.id == directory_id), None)
-        return named or min(self.directories, key=lambda one: len(one.logs))
+        if named is not None:
+            return named
+        cordoned = self._cordoned()
+        usable = [one for one in self.directories if one.path not in cordoned]
+        # As in Kafka, one has to take the log though all are cordoned.
+        return min(usable or self.directories[:1], key=lambda one: len(one.logs))
 
     def _load(
         self, directory: LogDirectory, topic_partition: TopicPartition, topic_id: bytes, now_ms: int

@@ -1,5 +1,6 @@
 """The logs of a broker from one start to the next."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -37,7 +38,12 @@ ROOT = Path("/logs")
 PRODUCER = 7
 
 
-def started(files: FaultyFiles, *roots: Path, topic_id: bytes | None = TOPIC_ID) -> LogManager:
+def started(
+    files: FaultyFiles,
+    *roots: Path,
+    topic_id: bytes | None = TOPIC_ID,
+    cordoned: Collection[Path] = (),
+) -> LogManager:
     """Return the manager of directories as the last use has left them."""
     directories: list[LogDirectory] = []
     for number, root in enumerate(roots or (ROOT,)):
@@ -45,7 +51,7 @@ def started(files: FaultyFiles, *roots: Path, topic_id: bytes | None = TOPIC_ID)
         shutdown = take_clean_shutdown(root, files)
         identity = bytes([number]) * 16
         directories.append(LogDirectory(root, identity, files, was_clean=shutdown.was_clean))
-    return managed(directories, {PARTITION: topic_id}.get)
+    return managed(directories, {PARTITION: topic_id}.get, cordoned=cordoned)
 
 
 def created(manager: LogManager, partition: TopicPartition = PARTITION) -> UnifiedLog:
@@ -232,6 +238,23 @@ def test_a_new_log_goes_where_there_are_the_fewest(files: FaultyFiles) -> None:
         TopicPartition("topic", 9), TOPIC_ID, directory_id=bytes([1]) * 16, now_ms=NOW_MS
     )
     assert named in manager.directories[1].logs.values()
+
+
+def test_a_new_log_goes_to_no_cordoned_directory_while_another_is_there(
+    files: FaultyFiles,
+) -> None:
+    cordoned = {Path("/a")}
+    manager = started(files, Path("/a"), Path("/b"), cordoned=cordoned)
+    for number in range(2):
+        created(manager, TopicPartition("topic", number))
+    assert [len(directory.logs) for directory in manager.directories] == [0, 2]
+    manager.get_or_create_log(
+        TopicPartition("topic", 8), TOPIC_ID, directory_id=bytes([0]) * 16, now_ms=NOW_MS
+    )
+    assert [len(directory.logs) for directory in manager.directories] == [1, 2]
+    cordoned.add(Path("/b"))
+    created(manager, TopicPartition("topic", 9))
+    assert [len(directory.logs) for directory in manager.directories] == [2, 2]
 
 
 def test_a_directory_that_is_not_a_partition_is_refused(files: FaultyFiles) -> None:
