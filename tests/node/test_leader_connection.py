@@ -131,6 +131,22 @@ async def test_what_the_leader_before_has_received_gets_its_response() -> None:
         to_leader.close()
 
 
+async def test_the_end_of_a_former_leader_leaves_the_connection_to_the_next_one() -> None:
+    request = DescribeClusterRequest(endpoint_type=2)
+    async with FakeNode() as after:
+        async with FakeNode(DescribeCluster=lambda _: SILENCE) as before:
+            leaders = [Address(HOST, before.port)]
+            to_leader = channel(lambda: leaders[-1])
+            first = asyncio.ensure_future(run(to_leader.send(request, DescribeClusterResponse)))
+            await wait_for_async(lambda: before.asked or None, "the first has it")
+            leaders.append(Address(HOST, after.port))
+            await run(to_leader.send(request, DescribeClusterResponse))
+        await first
+        assert (after.times_asked("DescribeCluster"), after.connection_count) == (2, 1)
+        to_leader.close()
+        await after.wait_until_left()
+
+
 async def test_the_leader_of_another_epoch_gets_a_connection_and_the_one_before_loses_it() -> None:
     leader = connection()
     async with FakeNode() as before, FakeNode() as after:

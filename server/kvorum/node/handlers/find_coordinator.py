@@ -8,6 +8,7 @@ from kvorum.coordinator.share_partition_key import SharePartitionKey
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.node.broker.coordinator.runtime import CoordinatorRuntime
+from kvorum.node.coroutines import all_of
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
@@ -34,11 +35,11 @@ async def answer(
         return FindCoordinatorResponse(
             error_message=NO_ERROR, node_id=node.node_id, host=node.host, port=node.port
         )
-    return FindCoordinatorResponse(
-        coordinators=[
-            await _coordinator(kind, key, request, broker) for key in body.coordinator_keys
-        ]
-    )
+    asked = [_coordinator(kind, key, request, broker) for key in body.coordinator_keys]
+    if len(asked) == 1:
+        return FindCoordinatorResponse(coordinators=[await asked[0]])
+    # Each may wait for its topic, which cannot be made now and then.
+    return FindCoordinatorResponse(coordinators=await all_of(broker.runtime, asked))
 
 
 def _type_of(body: FindCoordinatorRequest) -> CoordinatorType:

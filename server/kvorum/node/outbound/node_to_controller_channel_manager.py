@@ -112,6 +112,7 @@ class NodeToControllerChannelManager:
         self, message: Message, kind: type[Response], *, timeout_ms: int
     ) -> Response | None:
         """Return the response, None if the request should be sent again."""
+        connection = None
         try:
             connection = await self._connect(timeout_ms)
             if connection is None:
@@ -121,15 +122,20 @@ class NodeToControllerChannelManager:
             raise
         except ClientConnectionError as error:
             _log.debug("A request to the controller for %s failed: %s", self._purpose, error)
-            self._connection = None
+            self._forget(connection)
             self.failure = str(error)
             return None
         if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
-            self._connection = None
+            self._forget(connection)
             self.failure = "the leader of the quorum is not the active controller"
             connection.abort()
             return None
         return response
+
+    def _forget(self, connection: ClientConnection | None) -> None:
+        """Open another connection next time; one to a later leader stays."""
+        if self._connection is connection:
+            self._connection = None
 
     async def _connect(self, timeout_ms: int) -> ClientConnection | None:
         """Return the connection to the leader, None while no leader is known."""
