@@ -23,7 +23,7 @@ SHARE_MISTAKES: Final = (
     Mistake(
         "an acknowledgement is answered before it is written",
         promises.ACCEPTED_ONCE,
-        45,
+        75,
         of_ledger("share acknowledgement answered"),
     ),
     Mistake(
