@@ -140,6 +140,11 @@ class QuorumController:
         return self._claim is not None
 
     @property
+    def epoch(self) -> int | None:
+        """The epoch in which this node is the active controller, None if it is not."""
+        return None if self._claim is None else self._claim.epoch
+
+    @property
     def applied_offset(self) -> int:
         """The last offset that decisions depend on; on the active controller a proposed one."""
         pending_offset = -1 if self._claim is None else self._claim.pending.last_offset
