@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Final
 
-from kvorum.controller.api import Steps, records_of
+from kvorum.controller.api import Steps
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.partition_change_builder import Election
 from kvorum.metadata.cluster_image import BrokerRegistration
@@ -201,15 +201,13 @@ def shutting_down(rules: ClusterRules, broker: BrokerRegistration) -> Steps:
     )
 
 
-def unregister_broker(
-    rules: ClusterRules, broker: BrokerRegistration
-) -> Iterator[RecordAndVersion]:
+def unregister_broker(rules: ClusterRules, broker: BrokerRegistration) -> Steps:
     """Yield the records that unregister `broker`: it leaves every ISR and ELR first."""
     for partitions in (
         partitions_with_isr_member(rules.image, broker.id),
         partitions_with_elr_member(rules.image, broker.id),
     ):
-        yield from records_of(leader_and_isr_changes(rules, partitions, broker_to_remove=broker.id))
+        yield from leader_and_isr_changes(rules, partitions, broker_to_remove=broker.id)
     yield UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch), 0
 
 

@@ -28,7 +28,7 @@ from kvorum.metadata.config_definitions import (
     validate_group_configs,
     validate_topic_configs,
 )
-from kvorum.metadata.config_operation import Operation
+from kvorum.metadata.config_operation import NODE_ID_BITS, Operation
 from kvorum.metadata.configs_image import ConfigResource, ResourceType
 from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS
 from kvorum.metadata.image import MetadataImage
@@ -38,6 +38,7 @@ from kvorum.metadata.standard_authorizer import Access, config_refusal
 from kvorum.metadata.topic_names import check_topic_name
 from kvorum.metadata.voters import TARGET_VOTERS, InvalidTargetVotersError, parse_target_voters
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.java_text import parse_java_integer
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
 from kvorum.wire.messages.config_record import ConfigRecord
 
@@ -45,7 +46,6 @@ KNOWN_TYPES: Final = frozenset(ResourceType) - {ResourceType.UNKNOWN}
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 VALUE_LENGTH_MAX: Final = 32_767
 COMMA: Final = re.compile(r"\s*,\s*")
-INT32_MAX: Final = 2**31 - 1
 
 
 class _Resource(Protocol):
@@ -279,9 +279,11 @@ def _check_resource(
 def _check_broker_name(name: str) -> None:
     if not name:
         return
-    if not re.fullmatch(r"[+-]?[0-9]+", name, re.ASCII) or abs(int(name)) > INT32_MAX:
-        raise invalid_request("Unable to parse broker name as a base 10 number.")
-    if int(name) < 0:
+    try:
+        broker_id = parse_java_integer(name, bits=NODE_ID_BITS)
+    except ValueError:
+        raise invalid_request("Unable to parse broker name as a base 10 number.") from None
+    if broker_id < 0:
         raise invalid_request("Invalid negative broker ID.")
 
 

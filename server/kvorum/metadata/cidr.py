@@ -5,11 +5,14 @@ import re
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from kvorum.wire.java_text import parse_java_integer
+
 _Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 _ADDRESS: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})", re.ASCII)
 _RANGE: Final = re.compile(rf"{_ADDRESS.pattern}/(\d{{1,2}})", re.ASCII)
-_NUMBER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _IPV6_BITS: Final = 128
+_PREFIX_BITS: Final = 32
+"""The size of the number that Kafka reads a prefix length as."""
 
 
 class CidrError(ValueError):
@@ -51,9 +54,10 @@ def _ipv4_network(text: str) -> _Network:
 
 def _ipv6_network(text: str) -> _Network:
     address, _, length = text.partition("/")
-    if _NUMBER.fullmatch(length) is None:
-        raise CidrError(f"Could not parse [{text}] - invalid prefix length")
-    prefix = int(length)
+    try:
+        prefix = parse_java_integer(length, bits=_PREFIX_BITS)
+    except ValueError:
+        raise CidrError(f"Could not parse [{text}] - invalid prefix length") from None
     if not 0 <= prefix <= _IPV6_BITS:
         raise CidrError(f"Could not parse [{text}] - prefix length must be between 0 and 128")
     try:

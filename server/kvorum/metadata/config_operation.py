@@ -3,13 +3,16 @@
 A node without loggers refuses each change of a log level by name, as Kafka does.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from enum import IntEnum, unique
 from types import MappingProxyType
+from typing import Final
 
 from kvorum.metadata.api import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.java_text import parse_java_integer
+
+NODE_ID_BITS: Final = 32
 
 
 @unique
@@ -34,12 +37,12 @@ def check_logger_changes(
     node_name: str, operations: Iterable[tuple[str, int, str | None]], *, node_id: int
 ) -> None:
     """Raise `RequestError` for the first of `operations` (logger, operation, level)."""
-    if not re.fullmatch(r"[+-]?[0-9]+", node_name, re.ASCII):
-        raise invalid_request(f"Node id must be an integer, but it is: {node_name}")
-    if int(node_name) != node_id:
-        raise invalid_request(
-            f"Unexpected node id. Expected {node_id}, but received {int(node_name)}"
-        )
+    try:
+        asked_id = parse_java_integer(node_name, bits=NODE_ID_BITS)
+    except ValueError:
+        raise invalid_request(f"Node id must be an integer, but it is: {node_name}") from None
+    if asked_id != node_id:
+        raise invalid_request(f"Unexpected node id. Expected {node_id}, but received {asked_id}")
     for name, operation, _ in operations:
         if operation in (Operation.SET, Operation.DELETE):
             raise RequestError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")

@@ -6,6 +6,7 @@ from typing import Any
 
 from kvorum.metadata.api import RequestError
 from kvorum.node.coroutines import Promise, Result, Task, Wait
+from kvorum.node.errors import NotControllerError
 from kvorum.node.runtime import Runtime
 
 _log = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ async def shield(runtime: Runtime, coroutine: Coroutine[Wait[Any], Any, Result])
 
     def end(result: Result | Exception) -> None:
         ended.settle(result)
-        if is_waited_for or isinstance(result, RequestError):
+        if is_waited_for or isinstance(result, RequestError | NotControllerError):
             return
         if isinstance(result, Exception):
             _log.error("The work for a client that has gone failed", exc_info=result)

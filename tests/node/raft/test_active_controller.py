@@ -13,6 +13,7 @@ from tests.support.controller_under_test import SETTINGS, started_cluster
 from kvorum.controller.api import ControllerResult, Pieces
 from kvorum.controller.periodic_tasks import no_op
 from kvorum.controller.quorum_reassignment.quorum_targets import alter_target_voters
+from kvorum.controller.requests import controller_api
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.bootstrap import bootstrap_from_features
@@ -20,6 +21,7 @@ from kvorum.metadata.features import kafka_feature_levels
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.record_frame import RecordAndVersion, decode_record
+from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED
 from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.clock import SystemClock
 from kvorum.node.config import NodeConfig
@@ -29,16 +31,24 @@ from kvorum.node.controller.quorum_controller import (
     RECORDS_PER_BATCH_MAX,
     QuorumController,
 )
+from kvorum.node.coroutines import Task
 from kvorum.node.errors import NotControllerError
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
 from kvorum.node.runtime import Runtime
+from kvorum.node.serving.request import IncomingRequest, RequestProgress
+from kvorum.node.serving.session import Session
 from kvorum.node.tasks import run
+from kvorum.security.security_protocol import SecurityProtocol
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.runtime import SimulatedRuntime
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
+from kvorum.wire.messages.request_header import RequestHeader
+from kvorum.wire.primitives import Message
 
 
 def controller_over(
@@ -225,6 +235,43 @@ async def test_an_append_between_pieces_does_not_put_records_at_wrong_offsets(la
     assert controller.applied_offset == before + count
     assert controller.is_active
     await renounce(controller, task)
+
+
+def shutdown_heartbeat(image: MetadataImage, broker_id: int) -> IncomingRequest[Message]:
+    """A heartbeat of a broker that wants to shut down."""
+    broker = image.cluster.brokers[broker_id]
+    return IncomingRequest(
+        header=RequestHeader(ApiKey.BROKER_HEARTBEAT, BrokerHeartbeatRequest.MAX_VERSION),
+        body=BrokerHeartbeatRequest(
+            broker_id, broker.epoch, current_metadata_offset=image.last_offset, want_shut_down=True
+        ),
+        frame=b"",
+        progress=RequestProgress(SystemClock()),
+        session=Session("CONTROLLER", SecurityProtocol.PLAINTEXT, "10.0.0.1", ANONYMOUS),
+        access=UNRESTRICTED,
+    )
+
+
+async def test_what_a_heartbeat_has_begun_is_written_though_its_broker_has_hung_up(
+    lab: Lab,
+) -> None:
+    """Only the first heartbeat that asks for a shutdown moves the leaderships away."""
+    count = 2 * APPENDED_PER_PIECE
+    cluster = started_cluster(brokers=2)
+    cluster.create_topic("orders", assignments=[(1, 2)] * count)
+    replica = await lab.leading_voter()
+    controller = controller_over(replica.node, image=cluster.image)
+    controller.lead(replica.node.epoch)
+    before = replica.node.log_end_offset
+    request = shutdown_heartbeat(cluster.image, 1)
+    answers: list[Message | Exception] = []
+    asked = Task(controller.write(request, controller_api(request.body)), answers.append)
+    asked.close()
+    assert replica.node.log_end_offset == before
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+    assert replica.node.log_end_offset == before + 1 + count
+    assert answers == []
 
 
 async def test_no_session_ends_while_the_process_has_no_turn(lab: Lab) -> None:

@@ -92,7 +92,7 @@ def _broker_steps(space: Space, world: World, broker: BrokerRegistration) -> Ite
             tuple(records_of(broker_changes.handle_broker_unfenced(rules, broker))),
         )
     if space.has_unregistering:
-        unregistered = tuple(broker_changes.unregister_broker(rules, broker))
+        unregistered = tuple(records_of(broker_changes.unregister_broker(rules, broker)))
         yield Step(f"{name} is unregistered", unregistered)
     if space.has_failing_directories:
         yield from _directory_steps(world, broker)

@@ -37,6 +37,8 @@ TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)
 VIEW = BrokerView(node_id=1, cluster_id="c", listener="PLAIN", access=UNRESTRICTED)
 INVALID = ErrorCode.INVALID_REQUEST
+MANY_DIGITS = "9" * 5000
+"""More than Python reads as a number unless it is told to."""
 INTERVAL = "group.consumer.assignment.interval.ms"
 OUT_OF_BOUNDS = (
     f"{INTERVAL} must be less than or equal to group.consumer.max.assignment.interval.ms"
@@ -166,6 +168,7 @@ def test_an_unknown_topic_has_a_code_and_no_message() -> None:
             ),
         ),
         (4, "one", 42, "Broker id must be an integer, but it is: one"),
+        (4, MANY_DIGITS, 42, f"Broker id must be an integer, but it is: {MANY_DIGITS}"),
         (4, "2", 42, "Unexpected broker id, expected 1 or empty string, but received 2"),
         (8, "", 42, "Broker id must not be empty"),
         (8, "2", 42, "Unexpected broker id, expected 1 but received 2"),
@@ -324,6 +327,11 @@ REFUSALS = [
         "Unknown operation type 7 is not allowed for the BROKER_LOGGER resource",
     ),
     (INVALID, Resource(BROKER, "x", []), "Node id must be an integer, but it is: x"),
+    (
+        INVALID,
+        Resource(BROKER, MANY_DIGITS, []),
+        f"Node id must be an integer, but it is: {MANY_DIGITS}",
+    ),
     (INVALID, Resource(BROKER, "2", []), "Unexpected broker id, expected 1, but received 2"),
     (
         INVALID,

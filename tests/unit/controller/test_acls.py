@@ -21,6 +21,8 @@ from kvorum.wire.messages.access_control_entry_record import AccessControlEntryR
 from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from kvorum.wire.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 
+MANY_DIGITS = "9" * 5000
+"""More than Python reads as a number unless it is told to."""
 NOBODY_KNOWS = 99
 NO_COLON = (
     "Could not parse principal from `alice` (no colon is present separating the principal type "
@@ -127,6 +129,13 @@ def test_an_entry_is_created_once(controller: ControllerUnderTest) -> None:
             (
                 "Invalid CIDR notation '2001:db8::/129': Could not parse [2001:db8::/129] - prefix "
                 "length must be between 0 and 128"
+            ),
+        ),
+        (
+            creation(host=f"::/{MANY_DIGITS}"),
+            (
+                f"Invalid CIDR notation '::/{MANY_DIGITS}': Could not parse [::/{MANY_DIGITS}] - "
+                "invalid prefix length"
             ),
         ),
         (creation(resource_type=NOBODY_KNOWS), "Invalid resourceType UNKNOWN"),

@@ -55,6 +55,8 @@ def replace_all(
 
 
 OK = [(TOPIC, "t", 0, None)]
+MANY_DIGITS = "9" * 5000
+"""More than Python reads as a number unless it is told to."""
 CHANGE = Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")])
 
 
@@ -160,6 +162,11 @@ REFUSALS = [
         "Unable to parse broker name as a base 10 number.",
     ),
     (
+        Resource(BROKER, MANY_DIGITS, [Alter("log.cleaner.threads", SET, "5")]),
+        ErrorCode.INVALID_REQUEST,
+        "Unable to parse broker name as a base 10 number.",
+    ),
+    (
         Resource(BROKER, "-1", [Alter("log.cleaner.threads", SET, "5")]),
         ErrorCode.INVALID_REQUEST,
         "Invalid negative broker ID.",
@@ -178,6 +185,11 @@ REFUSALS = [
         Resource(CLIENT_METRICS, "", [Alter("interval.ms", SET, "1000")]),
         ErrorCode.INVALID_REQUEST,
         "Subscription name can't be empty",
+    ),
+    (
+        Resource(BROKER_LOGGER, MANY_DIGITS, [Alter("root", SET, "INFO")]),
+        ErrorCode.INVALID_REQUEST,
+        f"Node id must be an integer, but it is: {MANY_DIGITS}",
     ),
     (
         Resource(BROKER_LOGGER, "1", [Alter("root", SET, "INFO")]),

@@ -34,7 +34,8 @@ class World:
         self._results = list(results)
         note_delay = self._note_delay if notes_delays else None
         task = PeriodicTask("a test", INTERVAL_MS, self._run, note_delay)
-        self.manager = PeriodicTaskControlManager((task,), self.runtime)
+        self.epoch: int | None = 1
+        self.manager = PeriodicTaskControlManager((task,), self.runtime, epoch=lambda: self.epoch)
         self.manager.start()
 
     def run(self, until_ms: float) -> list[int]:
@@ -82,6 +83,13 @@ def test_a_task_that_is_refused_pauses_and_one_without_an_active_controller_does
     world = World(NotControllerError("no controller"), refused)
     after_pause_ms = 2000 + FAILURE_PAUSE_MS
     assert world.run(until_ms=after_pause_ms + 10) == [1000, 2000, after_pause_ms]
+
+
+def test_the_pause_of_a_failed_task_ends_with_the_leadership() -> None:
+    world = World(RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR))
+    assert world.run(until_ms=2500) == [1000]
+    world.epoch = 2
+    assert world.run(until_ms=4500) == [1000, 3000, 4000]
 
 
 @pytest.mark.parametrize(

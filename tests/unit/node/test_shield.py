@@ -7,12 +7,14 @@ import pytest
 
 from kvorum.metadata.api import RequestError
 from kvorum.node.coroutines import Promise, Task
+from kvorum.node.errors import NotControllerError
 from kvorum.node.shield import shield
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.wire.error_codes import ErrorCode
 
 REFUSED = RequestError.with_default_message(ErrorCode.NOT_COORDINATOR)
+OVERTHROWN = NotControllerError("another node leads the quorum")
 BROKEN = ValueError("broken")
 
 
@@ -58,7 +60,9 @@ def test_what_a_request_has_begun_is_done_when_its_client_has_gone() -> None:
     assert not work.answers
 
 
-@pytest.mark.parametrize(("error", "is_logged"), [(BROKEN, True), (REFUSED, False)], ids=str)
+@pytest.mark.parametrize(
+    ("error", "is_logged"), [(BROKEN, True), (REFUSED, False), (OVERTHROWN, False)], ids=str
+)
 def test_an_error_without_a_client_is_logged_if_it_is_no_refusal(
     error: Exception, is_logged: bool, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kvorum.controller.api import (
+    PIECE_RECORDS,
     ControllerApi,
     ControllerResult,
+    Pieces,
     check_record_count,
     own_timeout_ms,
 )
@@ -30,10 +32,11 @@ ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}
 
 def elect_leaders(
     image: MetadataImage, request: ElectLeadersRequest, context: ControllerRequestContext
-) -> ControllerResult[ElectLeadersResponse]:
+) -> Pieces[ControllerResult[ElectLeadersResponse]]:
     """Elect a leader for each partition in the request, or for all if it contains null.
 
-    In the second case the response omits partitions that need no election.
+    In the second case the response omits partitions that need no election. This is done in pieces,
+    and ends with the first election above the limit of one request.
     """
     election = ELECTIONS.get(request.election_type)
     if election is None:
@@ -42,9 +45,14 @@ def elect_leaders(
     records: list[RecordAndVersion] = []
     results: list[ReplicaElectionResult] = []
     wants_all = request.topic_partitions is None
+    until_stop = PIECE_RECORDS
     for topic, indexes in _wanted(image, request):
         partition_results: list[PartitionResult] = []
         for index in indexes:
+            if not until_stop:
+                until_stop = PIECE_RECORDS
+                yield
+            until_stop -= 1
             try:
                 records.append(_elect(rules, topic, index, election))
                 partition_results.append(PartitionResult(partition_id=index, error_message=None))
@@ -52,8 +60,8 @@ def elect_leaders(
                 if wants_all and error.code == ErrorCode.ELECTION_NOT_NEEDED:
                     continue
                 partition_results.append(_failure(index, error))
+            check_record_count(records)
         results.append(ReplicaElectionResult(topic=topic, partition_result=partition_results))
-    check_record_count(records)
     return ControllerResult(
         ElectLeadersResponse(replica_election_results=results), tuple(records), is_atomic=False
     )

@@ -18,7 +18,7 @@ from kvorum.node.errors import NotControllerError
 from kvorum.node.runtime import Runtime
 
 FAILURE_PAUSE_MS = 300_000
-"""The pause before a failed task runs again, as in Kafka."""
+"""The pause before a failed task runs again under the same leadership, as in Kafka."""
 FENCING_CHECKS_PER_SESSION = 8
 _log = logging.getLogger(__name__)
 
@@ -37,21 +37,59 @@ class PeriodicTask(NamedTuple):
 
 
 class PeriodicTaskControlManager:
-    """Runs each periodic task in a loop of its own until it is closed."""
+    """Runs each periodic task in a loop of its own until it is closed.
 
-    def __init__(self, tasks: tuple[PeriodicTask, ...], runtime: Runtime) -> None:
+    `epoch` returns that of the leadership, None without one. A task that has failed pauses until
+    the leadership ends: the next one begins with other state.
+    """
+
+    def __init__(
+        self,
+        tasks: tuple[PeriodicTask, ...],
+        runtime: Runtime,
+        *,
+        epoch: Callable[[], int | None],
+    ) -> None:
         self._tasks = tasks
         self._runtime = runtime
+        self._epoch = epoch
         self._loops = ClosableTasks()
 
     def start(self) -> None:
         """Start the tasks; each one waits for its interval first."""
         for task in self._tasks:
-            self._loops.start(_repeat(task, self._runtime))
+            self._loops.start(self._repeat(task))
 
     def close(self) -> None:
         """End all tasks; raise the first unexpected error that one has ended with."""
         self._loops.close()
+
+    async def _repeat(self, task: PeriodicTask) -> None:
+        paused_until_ms, paused_epoch = 0.0, self._epoch()
+        while True:
+            if not await self._has_turn(task):
+                continue
+            epoch, now_ms = self._epoch(), self._runtime.monotonic_ms()
+            if epoch == paused_epoch and now_ms < paused_until_ms:
+                continue
+            try:
+                while await task.run():
+                    pass
+            except NotControllerError:
+                continue
+            except RequestError:
+                _log.exception("The periodic task '%s' failed", task.name)
+                paused_until_ms, paused_epoch = now_ms + FAILURE_PAUSE_MS, epoch
+
+    async def _has_turn(self, task: PeriodicTask) -> bool:
+        """Return after an interval, False if the task leaves out its turn because that is late."""
+        due_ms = self._runtime.monotonic_ms() + task.interval_ms
+        await sleep(self._runtime, task.interval_ms)
+        if task.note_delay is None:
+            return True
+        delay_ms = self._runtime.monotonic_ms() - due_ms
+        task.note_delay(delay_ms)
+        return delay_ms <= task.interval_ms
 
 
 def controller_tasks(
@@ -88,7 +126,7 @@ def controller_tasks(
                 lambda: controller.run_task(maybe_balance_partition_leaders),
             )
         )
-    return PeriodicTaskControlManager(tuple(tasks), runtime)
+    return PeriodicTaskControlManager(tuple(tasks), runtime, epoch=lambda: controller.epoch)
 
 
 def _expiry_task(controller: QuorumController, config: NodeConfig) -> PeriodicTask:
@@ -100,24 +138,3 @@ def _expiry_task(controller: QuorumController, config: NodeConfig) -> PeriodicTa
         config.security.tokens.expiry_check_interval_ms,
         lambda: controller.run_task(expire_tokens),
     )
-
-
-async def _repeat(task: PeriodicTask, runtime: Runtime) -> None:
-    pause_ms = task.interval_ms
-    while True:
-        due_ms = runtime.monotonic_ms() + pause_ms
-        await sleep(runtime, pause_ms)
-        pause_ms = task.interval_ms
-        if task.note_delay is not None:
-            delay_ms = runtime.monotonic_ms() - due_ms
-            task.note_delay(delay_ms)
-            if delay_ms > task.interval_ms:
-                continue
-        try:
-            while await task.run():
-                pass
-        except NotControllerError:
-            continue
-        except RequestError:
-            _log.exception("The periodic task '%s' failed", task.name)
-            pause_ms = FAILURE_PAUSE_MS

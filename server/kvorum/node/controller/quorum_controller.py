@@ -7,7 +7,7 @@ that still wait.
 
 A write to very many partitions is done in pieces, between which the event loop has time for
 heartbeats, fetches and reads. Other writes wait until the last piece is done, so that the order of
-writes is the same as without the pieces.
+writes is the same as without the pieces. It is completed even if its client goes meanwhile.
 """
 
 import logging
@@ -37,6 +37,7 @@ from kvorum.node.metrics.sensors import LatestValues, WindowedSensor
 from kvorum.node.raft import ProposalTooLargeError, RaftNode, RaftStoppedError
 from kvorum.node.runtime import Runtime
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.shield import shield
 from kvorum.raft import NotLeaderError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -137,6 +138,11 @@ class QuorumController:
     def is_active(self) -> bool:
         """Whether this node is the active controller."""
         return self._claim is not None
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch in which this node is the active controller, None if it is not."""
+        return None if self._claim is None else self._claim.epoch
 
     @property
     def applied_offset(self) -> int:
@@ -257,6 +263,18 @@ class QuorumController:
         *,
         request: IncomingRequest[Message] | None = None,
     ) -> Response:
+        in_turn = self._in_turn(claim, task, request)
+        # A client that goes must not leave half of its change in the log, and a broker that does
+        # not wait for a long change would begin it again for ever.
+        response, committed = await (in_turn if request is None else shield(self._runtime, in_turn))
+        if committed is not None:
+            await committed.result()
+        return response
+
+    async def _in_turn(
+        self, claim: _Claim, task: Task[Response], request: IncomingRequest[Message] | None
+    ) -> tuple[Response, Promise[None] | None]:
+        """Run `task` after the writes before it; return its response, and what that waits for."""
         came_ms = self._runtime.monotonic_ms()
         async with self._turn:
             self._demand_leadership(claim)
@@ -267,11 +285,16 @@ class QuorumController:
             finally:
                 ended_ms = self._runtime.monotonic_ms()
                 self.measures.processed(started_ms=started_ms, ended_ms=ended_ms)
-        if claim.pending.last_offset > self._loader.published.last_offset:
-            committed: Promise[None] = Promise(self._runtime)
-            self._deferred.add(claim.pending.last_offset, committed.settle)
-            await committed.result()
-        return result.response
+            # In the same turn: a leadership that is lost before the next one fails it.
+            return result.response, self._commit_of(claim)
+
+    def _commit_of(self, claim: _Claim) -> Promise[None] | None:
+        """Return the commit of all that is pending, None where all is committed."""
+        if claim.pending.last_offset <= self._loader.published.last_offset:
+            return None
+        committed: Promise[None] = Promise(self._runtime)
+        self._deferred.add(claim.pending.last_offset, committed.settle)
+        return committed
 
     async def _decide(
         self, claim: _Claim, task: Task[Response], request: IncomingRequest[Message] | None
