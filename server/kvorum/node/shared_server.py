@@ -22,7 +22,7 @@ from kvorum.node.outbound.renewals import Renewals
 from kvorum.node.raft import RaftNode, RaftSettings
 from kvorum.node.raft.listener import CommittedBatch, InPieces, LoadedSnapshot
 from kvorum.node.runtime import Runtime
-from kvorum.node.serving.connection_quotas import ConnectionQuotas, quotas_of_node
+from kvorum.node.serving.connection_quotas import NodeConnectionQuotas
 from kvorum.node.serving.connection_rules import ConnectionRules
 from kvorum.node.serving.listener_sasl import ListenerSasl, sasl_of_node
 from kvorum.node.serving.listener_tls import ListenerTls, NodeTls
@@ -152,7 +152,7 @@ class SharedServer:
     to_controllers: Outgoing
     to_brokers: Outgoing
     check_stores: Callable[[Mapping[str, str]], None]
-    connection_quotas: Mapping[str, ConnectionQuotas]
+    connection_quotas: NodeConnectionQuotas
     request_metrics: RequestChannelMetrics
 
     @property
@@ -163,7 +163,7 @@ class SharedServer:
     @property
     def connection_count(self) -> int:
         """The number of open connections of all listeners."""
-        return sum(quotas.total for quotas in set(self.connection_quotas.values()))
+        return self.connection_quotas.total
 
     def channel(self, purpose: str, *, timeout_ms: int) -> NodeToControllerChannelManager:
         """Return a new channel to the active controller."""
@@ -186,7 +186,7 @@ class SharedServer:
             frame_bytes_max=network.request_bytes_max,
             answer=dispatcher.answer,
             refuse=dispatcher.refuse,
-            limits=self.connection_quotas[listener.name],
+            limits=self.connection_quotas.of_listener(listener.name),
             runtime=self.runtime,
             tls=self.tls.get(listener.name),
             sasl=self.sasl.get(listener.name),
@@ -221,7 +221,8 @@ async def open_shared_server(
     logins = logins_of_node(config)
     await run(renewals.start([*key_sets, *logins.renewables]))
     log_listener = MetadataLogListener(loader, on_failure)
-    connection_quotas = quotas_of_node(config, lambda: loader.published.client_quotas, clock)
+    connection_quotas = NodeConnectionQuotas(config, lambda: loader.published, clock)
+    loader.subscribe(connection_quotas.on_image)
     to_controllers = environment.outgoing.secured(
         ClientSecurity(context_of(tls.to_controllers), logins.at_controllers)
     )

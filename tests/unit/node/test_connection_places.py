@@ -6,7 +6,8 @@ from typing import Final
 import pytest
 from tests.support.waiting import StandingClock
 
-from kvorum.metadata.configs_image import ClientQuotasImage
+from kvorum.metadata.configs_image import ConfigsImage, ResourceType, replay_config
+from kvorum.metadata.image import MetadataImage
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
 from kvorum.node.open_file_limit import (
@@ -16,9 +17,11 @@ from kvorum.node.open_file_limit import (
 )
 from kvorum.node.serving.connection_quotas import (
     ConnectionQuotas,
+    NodeConnectionQuotas,
     connection_places,
-    quotas_of_node,
 )
+from kvorum.node.serving.connection_rates import AT_ONCE
+from kvorum.wire.messages.config_record import ConfigRecord
 
 ALL_LISTENERS: Final = "PUBLIC://:0,INTERNAL://:0,CONTROLLER://:0"
 MANY: Final = 2**31 - 1
@@ -48,6 +51,19 @@ def node_config(listeners: str = ALL_LISTENERS, **settings: str) -> NodeConfig:
             **{key.replace("_", "."): value for key, value in settings.items()},
         }
     )
+
+
+def quotas_of(config: NodeConfig) -> NodeConnectionQuotas:
+    return NodeConnectionQuotas(config, MetadataImage, StandingClock())
+
+
+def image_with(**settings: str) -> MetadataImage:
+    """Return the image of a cluster in which all brokers have dynamic values."""
+    configs = ConfigsImage()
+    for key, value in settings.items():
+        record = ConfigRecord(ResourceType.BROKER, "", key.replace("_", "."), value)
+        configs = replay_config(configs, record)
+    return MetadataImage(configs=configs)
 
 
 def admitted(quotas: ConnectionQuotas, listener: str) -> int:
@@ -97,9 +113,9 @@ def test_clients_leave_places_for_brokers_and_controllers(
 ) -> None:
     limit_open_files(monkeypatch, 1024)
     config = node_config(**settings)
-    quotas = quotas_of_node(config, ClientQuotasImage, StandingClock())
-    assert quotas["PUBLIC"] is quotas["INTERNAL"]
-    assert {name: admitted(quotas[name], name) for name in places} == places
+    quotas = quotas_of(config)
+    assert quotas.of_listener("PUBLIC") is quotas.of_listener("INTERNAL")
+    assert {name: admitted(quotas.of_listener(name), name) for name in places} == places
     assert connection_places(config) == sum(places.values())
     assert connection_places(config) <= connection_count_max(has_logs=True)
 
@@ -107,21 +123,49 @@ def test_clients_leave_places_for_brokers_and_controllers(
 def test_the_only_listener_of_a_broker_has_all_its_places(monkeypatch: pytest.MonkeyPatch) -> None:
     limit_open_files(monkeypatch, 1024)
     config = node_config("PLAINTEXT://:0,CONTROLLER://:0")
-    quotas = quotas_of_node(config, ClientQuotasImage, StandingClock())
-    assert admitted(quotas["PLAINTEXT"], "PLAINTEXT") == 588
+    quotas = quotas_of(config)
+    assert admitted(quotas.of_listener("PLAINTEXT"), "PLAINTEXT") == 588
 
 
 def test_a_listener_takes_no_more_than_its_own_key_says() -> None:
     settings = {"listener.name.public.max.connections": "3"}
-    quotas = quotas_of_node(node_config(**settings), ClientQuotasImage, StandingClock())
-    assert admitted(quotas["PUBLIC"], "PUBLIC") == 3
+    quotas = quotas_of(node_config(**settings))
+    assert admitted(quotas.of_listener("PUBLIC"), "PUBLIC") == 3
 
 
 def test_an_override_of_a_host_counts_for_its_addresses() -> None:
     settings = {"max.connections.per.ip.overrides": "localhost:2"}
-    quotas = quotas_of_node(node_config(**settings), ClientQuotasImage, StandingClock())
-    admitted_here = [quotas["PUBLIC"].admit("PUBLIC", "127.0.0.1") for _ in range(3)]
+    quotas = quotas_of(node_config(**settings))
+    admitted_here = [quotas.of_listener("PUBLIC").admit("PUBLIC", "127.0.0.1") for _ in range(3)]
     assert admitted_here == [True, True, False]
     unknown = {"max.connections.per.ip.overrides": "nowhere.invalid:1"}
     with pytest.raises(NodeStartError, match=r"nowhere\.invalid"):
-        quotas_of_node(node_config(**unknown), ClientQuotasImage, StandingClock())
+        quotas_of(node_config(**unknown))
+
+
+def test_dynamic_limits_count_from_the_next_connection_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    quotas = quotas_of(node_config(max_connections="1"))
+    public = quotas.of_listener("PUBLIC")
+    assert admitted(public, "PUBLIC") == 1
+    quotas.on_image(image_with(max_connections="3"))
+    assert admitted(public, "PUBLIC") == 2
+    caplog.clear()
+    unknown = {"max.connections": "9", "max.connections.per.ip.overrides": "nowhere.invalid:1"}
+    quotas.on_image(image_with(**unknown))
+    assert "nowhere.invalid" in caplog.text
+    assert admitted(public, "PUBLIC") == 0
+    quotas.on_image(MetadataImage())
+    public.release("PUBLIC", CLIENT)
+    assert admitted(public, "PUBLIC") == 0, "three are above the limit of the properties"
+
+
+def test_a_dynamic_rate_counts_from_the_next_connection_on() -> None:
+    quotas = quotas_of(node_config())
+    public = quotas.of_listener("PUBLIC")
+    assert {public.pace("PUBLIC", CLIENT) for _ in range(100)} == {AT_ONCE}
+    rate = {"listener.name.public.max.connection.creation.rate": "1"}
+    quotas.on_image(image_with(**rate))
+    assert [public.pace("PUBLIC", CLIENT) is AT_ONCE for _ in range(11)] == [True] * 10 + [False]
+    assert quotas.of_listener("INTERNAL").pace("INTERNAL", CLIENT) is AT_ONCE

@@ -26,6 +26,7 @@ from kvorum.wire.records import Compression
 CONNECTIONS_OF_ADDRESSES: Final = "max.connections.per.ip.overrides"
 CONNECTION_RATE: Final = "max.connection.creation.rate"
 CONNECTIONS_MAX: Final = "max.connections"
+CONNECTIONS_PER_ADDRESS: Final = "max.connections.per.ip"
 _MS_PER_S: Final = 1000
 
 
@@ -264,7 +265,7 @@ class NetworkSettings:
     connections_max: Annotated[int, CONNECTIONS_MAX]
     connections_max_of_listeners: Mapping[str, int]
     """The maximum of each listener: that of its own key, else that of the node."""
-    connections_per_ip_max: Annotated[int, "max.connections.per.ip"]
+    connections_per_ip_max: Annotated[int, CONNECTIONS_PER_ADDRESS]
     connections_per_ip_overrides: Annotated[
         Mapping[str, int], CONNECTIONS_OF_ADDRESSES, _connections_of_addresses
     ]

@@ -12,12 +12,23 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from operator import is_
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kvorum.metadata.configs_image import ClientQuotasImage
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.image import MetadataImage
 from kvorum.node.clock import Clock
-from kvorum.node.config import NodeConfig
+from kvorum.node.config import ConfigError, NodeConfig
+from kvorum.node.config.settings import (
+    CONNECTION_RATE,
+    CONNECTIONS_MAX,
+    CONNECTIONS_OF_ADDRESSES,
+    CONNECTIONS_PER_ADDRESS,
+    NetworkSettings,
+    network_settings,
+)
+from kvorum.node.config.values import NodeValues
 from kvorum.node.errors import NodeStartError
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.open_file_limit import connection_count_max
@@ -27,12 +38,18 @@ from kvorum.node.serving.connection_rates import (
     Admission,
     ConnectionRates,
     normalized,
-    protected_listener,
     rate_limits,
 )
 
 RESERVED_SHARE: Final = 8
 """One in so many places is for the listener between brokers alone, and one for the controllers'."""
+_LIMITS: Final = (
+    CONNECTIONS_MAX,
+    CONNECTIONS_PER_ADDRESS,
+    CONNECTIONS_OF_ADDRESSES,
+    CONNECTION_RATE,
+)
+"""The keys of limits, before some of which there may be a listener's name."""
 _log = logging.getLogger(__name__)
 
 
@@ -95,6 +112,10 @@ class ConnectionQuotas:
         self._by_listener[listener] += 1
         return True
 
+    def use(self, limits: Limits) -> None:
+        """Let other limits count from the next connection on."""
+        self._limits = limits
+
     def pace(self, listener: str, address: str) -> Admission:
         """Decide when an admitted connection is served, or closed because it exceeds its rate."""
         if self._rates is None:
@@ -131,63 +152,119 @@ class ConnectionQuotas:
         )
 
 
-def quotas_of_node(
-    config: NodeConfig, image: Callable[[], ClientQuotasImage], clock: Clock
-) -> Mapping[str, ConnectionQuotas]:
-    """Return the quotas of each listener, which those of a role share; raises NodeStartError.
+class _Role(NamedTuple):
+    """The listeners of a role, and the connections that they may have together."""
 
-    NodeStartError is for a host without an address in ``max.connections.per.ip.overrides``.
-    """
-    found: dict[str, ConnectionQuotas] = {}
-    for limits, listeners in _limits_of_roles(config):
-        overrides = {
-            normalized(address): maximum
-            for host, maximum in config.network.connections_per_ip_overrides.items()
-            for address in _addresses(host)
+    listeners: Collection[str]
+    places: int
+    protected: str | None
+
+    def limits(self, network: NetworkSettings) -> Limits:
+        """Return the limits without those of single addresses."""
+        of_listeners = {
+            name: maximum
+            for name, maximum in network.connections_max_of_listeners.items()
+            if name in self.listeners
         }
-        rates = ConnectionRates(rate_limits(config, listeners), image)
-        quotas = ConnectionQuotas(limits._replace(overrides=overrides), clock, rates)
-        found.update(dict.fromkeys(listeners, quotas))
-    return found
+        protected_count = 0
+        if self.protected is not None:
+            protected_count = min(of_listeners[self.protected], self.places // RESERVED_SHARE)
+        return Limits(
+            total_max=min(network.connections_max, self.places - protected_count),
+            per_address_max=network.connections_per_ip_max,
+            of_listeners=of_listeners,
+            protected_listener=self.protected,
+            protected_count=protected_count,
+        )
+
+
+class NodeConnectionQuotas:
+    """The quotas of each listener, which those of a role share; they follow the dynamic values.
+
+    Raises NodeStartError for a host in ``max.connections.per.ip.overrides`` without an address.
+    """
+
+    def __init__(
+        self, config: NodeConfig, image: Callable[[], MetadataImage], clock: Clock
+    ) -> None:
+        self._config = config
+        self._dynamic: tuple[Mapping[str, str], ...] = ()
+        self._texts: Mapping[str, str] = {}
+        self._roles: list[tuple[_Role, ConnectionQuotas, ConnectionRates]] = []
+        overrides = _overrides(config.network)
+        for role in _roles(config):
+            limits = role.limits(config.network)._replace(overrides=overrides)
+            rates = ConnectionRates(
+                rate_limits(config.network, role.listeners, role.protected),
+                lambda: image().client_quotas,
+            )
+            self._roles.append((role, ConnectionQuotas(limits, clock, rates), rates))
+
+    @property
+    def total(self) -> int:
+        """The number of open connections."""
+        return sum(quotas.total for _, quotas, _ in self._roles)
+
+    def of_listener(self, name: str) -> ConnectionQuotas:
+        """Return the quotas of a listener."""
+        return next(quotas for role, quotas, _ in self._roles if name in role.listeners)
+
+    def on_image(self, image: MetadataImage) -> None:
+        """Let the dynamic limits of an image count; those before stay where they are invalid."""
+        own = image.configs.of(ResourceType.BROKER, str(self._config.node_id))
+        dynamic = (image.configs.of_cluster(), own)
+        if self._dynamic and all(map(is_, dynamic, self._dynamic)):
+            return
+        self._dynamic = dynamic
+        texts = {
+            key: text for values in dynamic for key, text in values.items() if key.endswith(_LIMITS)
+        }
+        if texts != self._texts:
+            self._texts = texts
+            self._use(texts)
+
+    def _use(self, texts: Mapping[str, str]) -> None:
+        try:
+            values = NodeValues({**self._config.texts, **texts})
+            network = network_settings(values, self._config.listeners)
+            overrides = _overrides(network)
+        except (ConfigError, NodeStartError) as error:
+            _log.error(LogEvent("Limits of connections stay as they were", error=str(error)))
+            return
+        for role, quotas, rates in self._roles:
+            quotas.use(role.limits(network)._replace(overrides=overrides))
+            rates.use(rate_limits(network, role.listeners, role.protected))
 
 
 def connection_places(config: NodeConfig) -> int:
     """Return the number of connections, and so of descriptors, that a node may have."""
-    return sum(limits.place_count for limits, _ in _limits_of_roles(config))
+    return sum(role.limits(config.network).place_count for role in _roles(config))
 
 
-def _limits_of_roles(config: NodeConfig) -> Iterator[tuple[Limits, Collection[str]]]:
-    """Yield the limits of each role's listeners, whose places together are all that there are."""
+def _roles(config: NodeConfig) -> Iterator[_Role]:
+    """Yield the roles of a node, whose places together are all that there are."""
     brokers, controllers = (
         frozenset(listener.name for listener in role)
         for role in (config.listeners.brokers, config.listeners.controllers)
     )
     places = connection_count_max(has_logs=config.is_broker)
-    of_controllers = places // RESERVED_SHARE if brokers and controllers else places
     if controllers:
-        yield _limits(config, controllers, of_controllers), controllers
+        of_controllers = places // RESERVED_SHARE if brokers else places
+        places -= of_controllers
+        yield _Role(controllers, of_controllers, None)
     if brokers:
-        yield _limits(config, brokers, places - of_controllers if controllers else places), brokers
+        name = config.listeners.inter_broker_name
+        has_others = name in brokers and len(brokers) > 1
+        yield _Role(brokers, places, name if has_others else None)
 
 
-def _limits(config: NodeConfig, listeners: Collection[str], places: int) -> Limits:
-    network = config.network
-    protected = protected_listener(config, listeners)
-    protected_count = 0
-    if protected is not None:
-        protected_max = network.connections_max_of_listeners[protected]
-        protected_count = min(protected_max, places // RESERVED_SHARE)
-    return Limits(
-        total_max=min(network.connections_max, places - protected_count),
-        per_address_max=network.connections_per_ip_max,
-        of_listeners={
-            name: maximum
-            for name, maximum in network.connections_max_of_listeners.items()
-            if name in listeners
-        },
-        protected_listener=protected,
-        protected_count=protected_count,
-    )
+def _overrides(network: NetworkSettings) -> Mapping[str, int]:
+    """Return the maxima of single addresses; raises NodeStartError for a host without one."""
+    return {
+        normalized(address): maximum
+        for host, maximum in network.connections_per_ip_overrides.items()
+        for address in _addresses(host)
+    }
 
 
 def _addresses(host: str) -> set[str]:

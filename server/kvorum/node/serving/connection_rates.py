@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from kvorum.broker.quota.rate import MetricConfig, Rate, bounded_throttle_time_ms
 from kvorum.metadata.configs_image import IP, ClientQuotasImage
-from kvorum.node.config import NodeConfig
+from kvorum.node.config.settings import NetworkSettings
 
 CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
 UNLIMITED: Final = 2**31 - 1
@@ -67,7 +67,7 @@ class ConnectionRates:
         self._limits = limits
         self._quotas = quotas
         self._of_node = self._new_rate()
-        self._of_listeners = {name: self._new_rate() for name in limits.of_listeners}
+        self._of_listeners: dict[str, Rate] = {}
         self._of_addresses: dict[str, Rate] = {}
         self._looked_ms = 0.0
         self._turns_ms: dict[str, deque[float]] = {}
@@ -93,6 +93,10 @@ class ConnectionRates:
             self._take_back(listener, taken_ms)
             return Admission(taken_ms - now_ms + throttle_ms, is_served=False)
         return Admission(taken_ms - now_ms, is_served=True) if taken_ms > now_ms else AT_ONCE
+
+    def use(self, limits: RateLimits) -> None:
+        """Let other limits count from the next connection on."""
+        self._limits = limits
 
     def _shared_throttle_ms(self, listener: str, now_ms: float) -> float:
         """Count a connection for node and listener; return how long it has to wait."""
@@ -131,8 +135,10 @@ class ConnectionRates:
         shared: list[tuple[Rate, int]] = []
         if self._limits.of_node != UNLIMITED and listener != self._limits.protected_listener:
             shared.append((self._of_node, self._limits.of_node))
-        if listener in self._of_listeners:
-            shared.append((self._of_listeners[listener], self._limits.of_listeners[listener]))
+        limit = self._limits.of_listeners.get(listener)
+        if limit is not None:
+            rate = self._of_listeners.setdefault(listener, self._new_rate())
+            shared.append((rate, limit))
         return shared
 
     def _current_address_limits(self) -> AddressLimits:
@@ -188,9 +194,10 @@ def normalized(address: str) -> str:
     return str(parsed if mapped is None else mapped)
 
 
-def rate_limits(config: NodeConfig, listeners: Collection[str]) -> RateLimits:
-    """Return the limits of connection rates of one role's listeners, in a node's configuration."""
-    network = config.network
+def rate_limits(
+    network: NetworkSettings, listeners: Collection[str], protected: str | None
+) -> RateLimits:
+    """Return the limits of connection rates of one role's listeners; `protected` is one of them."""
     return RateLimits(
         of_node=network.connection_rate_max,
         of_listeners={
@@ -198,13 +205,7 @@ def rate_limits(config: NodeConfig, listeners: Collection[str]) -> RateLimits:
             for name, rate in network.connection_rates_max.items()
             if rate != UNLIMITED and name in listeners
         },
-        protected_listener=protected_listener(config, listeners),
+        protected_listener=protected,
         waiting_max=network.listen_backlog,
         windows=network.quota_windows,
     )
-
-
-def protected_listener(config: NodeConfig, listeners: Collection[str]) -> str | None:
-    """Return the listener between brokers if it is one of several of a role."""
-    name = config.listeners.inter_broker_name
-    return name if name in listeners and len(listeners) > 1 else None
