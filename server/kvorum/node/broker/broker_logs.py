@@ -129,7 +129,11 @@ class CleanerThread:
         if done is None:
             return False
         if done.problem is not None:
-            _log.error(LogEvent("A log cannot be compacted any more", error=str(done.problem)))
+            is_expected = isinstance(done.problem, StorageError)
+            _log.error(
+                LogEvent("A log cannot be compacted any more", error=str(done.problem)),
+                exc_info=None if is_expected else done.problem,
+            )
         return done.end_offset is not None
 
     def _compacted(self, directory: LogDirectory) -> dict[TopicPartition, HostedLog]:

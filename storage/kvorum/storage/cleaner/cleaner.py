@@ -293,7 +293,7 @@ class CleanedLog(NamedTuple):
     end_offset: int | None
     """A pass that ended early has None."""
 
-    problem: StorageError | None = None
+    problem: Exception | None = None
     """The failure that made the log uncleanable."""
 
 
@@ -344,7 +344,8 @@ class LogCleaner:
     ) -> CleanedLog | None:
         """Clean the log with the greatest dirty part; None where none is to be cleaned.
 
-        Data that cannot be read makes its log uncleanable. Raises DiskError and PoisonedError.
+        A failure that is not the disk's makes its log uncleanable, data that cannot be read for
+        one. Raises DiskError and PoisonedError.
         """
         # A partition that goes away may still be among the logs: its directory may be renamed now.
         aborted = [partition for partition in tuple(self._aborted) if partition in logs]
@@ -356,7 +357,7 @@ class LogCleaner:
             end_offset = self._clean(chosen, now_ms)
         except CleaningAbortedError:
             return CleanedLog(chosen.partition, None)
-        except StorageError as problem:
+        except Exception as problem:
             if chosen.hosted.log.has_changed:
                 # Its files were cut or closed while they were read.
                 return CleanedLog(chosen.partition, None)

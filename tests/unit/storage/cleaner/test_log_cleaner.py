@@ -1,5 +1,6 @@
 """Which logs are cleaned, how far, and what keeps the cleaner off them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -9,7 +10,7 @@ from tests.support.faulty_files import FaultyFiles, MemoryFile
 from tests.unit.storage.local_logs import CONFIG, NEW, batches_in, loaded
 
 from kvorum.storage.cleaner.batch_filter import LastRecord
-from kvorum.storage.cleaner.cleaner import CleanedLog, LogCleaner
+from kvorum.storage.cleaner.cleaner import CleanedLog, Cleaner, LogCleaner
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.cleaner.log_cleaner_manager import HostedLog, LogCleanerManager, cleanable_part
 from kvorum.storage.cleaner.offset_map import OffsetMap
@@ -181,6 +182,27 @@ def test_young_records_are_not_cleaned_and_old_ones_must_be(files: FaultyFiles) 
         )
         assert part.overdue_ms == overdue_ms
         assert part.is_due(late) == (overdue_ms > 0)
+
+
+def test_an_unexpected_error_in_one_log_leaves_the_others_to_be_compacted(
+    files: FaultyFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = hosted(files, ONE), hosted(files, TWO, count=9)
+    work = Round(files, (ONE, bad), (TWO, good))
+    with monkeypatch.context() as broken:
+        broken.setattr(Cleaner, "clean", failing_with(IndexError("broken")))
+        done = work.clean_filthiest()
+    assert done is not None
+    assert str(done.problem) == "broken"
+    assert work.manager.uncleanable == {ONE}
+    assert work.clean() == TWO
+
+
+def failing_with(error: Exception) -> Callable[..., int]:
+    def fail(*_: object) -> int:
+        raise error
+
+    return fail
 
 
 def test_a_log_that_cannot_be_read_is_left_alone(files: FaultyFiles) -> None:
