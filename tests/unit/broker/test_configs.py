@@ -38,7 +38,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 VIEW = BrokerView(node_id=1, cluster_id="c", listener="PLAIN", access=UNRESTRICTED)
 INVALID = ErrorCode.INVALID_REQUEST
 MANY_DIGITS = "9" * 5000
-"""More than Python reads as a number unless it is told to."""
+"""A number of more digits than Python reads."""
 INTERVAL = "group.consumer.assignment.interval.ms"
 OUT_OF_BOUNDS = (
     f"{INTERVAL} must be less than or equal to group.consumer.max.assignment.interval.ms"

@@ -22,7 +22,7 @@ from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsRespon
 from kvorum.wire.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 
 MANY_DIGITS = "9" * 5000
-"""More than Python reads as a number unless it is told to."""
+"""A number of more digits than Python reads."""
 NOBODY_KNOWS = 99
 NO_COLON = (
     "Could not parse principal from `alice` (no colon is present separating the principal type "

@@ -56,7 +56,7 @@ def replace_all(
 
 OK = [(TOPIC, "t", 0, None)]
 MANY_DIGITS = "9" * 5000
-"""More than Python reads as a number unless it is told to."""
+"""A number of more digits than Python reads."""
 CHANGE = Resource(TOPIC, "t", [Alter("retention.ms", SET, "5")])
 
 

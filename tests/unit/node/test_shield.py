@@ -63,7 +63,7 @@ def test_what_a_request_has_begun_is_done_when_its_client_has_gone() -> None:
 @pytest.mark.parametrize(
     ("error", "is_logged"), [(BROKEN, True), (REFUSED, False), (OVERTHROWN, False)], ids=str
 )
-def test_an_error_without_a_client_is_logged_if_it_is_no_refusal(
+def test_an_error_without_a_client_is_logged_if_it_is_not_a_refusal(
     error: Exception, is_logged: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     work = Work()

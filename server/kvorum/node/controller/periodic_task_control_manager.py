@@ -65,11 +65,13 @@ class PeriodicTaskControlManager:
         self._loops.close()
 
     async def _repeat(self, task: PeriodicTask) -> None:
-        paused_until_ms, paused_epoch = 0.0, self._epoch()
+        paused_until_ms = 0.0
+        paused_epoch = self._epoch()
         while True:
             if not await self._has_turn(task):
                 continue
-            epoch, now_ms = self._epoch(), self._runtime.monotonic_ms()
+            epoch = self._epoch()
+            now_ms = self._runtime.monotonic_ms()
             if epoch == paused_epoch and now_ms < paused_until_ms:
                 continue
             try:
@@ -79,7 +81,8 @@ class PeriodicTaskControlManager:
                 continue
             except RequestError:
                 _log.exception("The periodic task '%s' failed", task.name)
-                paused_until_ms, paused_epoch = now_ms + FAILURE_PAUSE_MS, epoch
+                paused_until_ms = now_ms + FAILURE_PAUSE_MS
+                paused_epoch = epoch
 
     async def _has_turn(self, task: PeriodicTask) -> bool:
         """Return after an interval, False if the task leaves out its turn because that is late."""
