@@ -2,14 +2,18 @@
 
 import asyncio
 import socket
+import sys
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 from tests.support.waiting import StandingClock
 
 from kvorum.metadata.api import RequestError
 from kvorum.node.asyncio_runtime import AsyncioRuntime
+from kvorum.node.embedded import cluster as embedded_cluster
+from kvorum.node.embedded.node import EmbeddedNode
+from kvorum.node.errors import NodeStartError
 from kvorum.node.metrics.http_server import HttpServer
 from kvorum.node.serving.connection_quotas import ConnectionQuotas, Limits
 from kvorum.node.serving.connection_rules import ConnectionRules
@@ -18,6 +22,7 @@ from kvorum.node.serving.session import Session
 from kvorum.node.serving.socket_server import SocketServer, bind
 from kvorum.node.sockets import close_listening, let_port_be_reused
 from kvorum.security.security_protocol import SecurityProtocol
+from kvorum.testing import Cluster
 
 LOOPBACK = "127.0.0.1"
 
@@ -90,3 +95,45 @@ def test_a_port_whose_connections_linger_is_bound_for_one_alone() -> None:
                 other.bind(address)
             let_port_be_reused(waiting)
             waiting.listen()
+
+
+def test_a_port_with_lingering_connections_is_not_free_for_those_who_look_for_one() -> None:
+    listening = bind("PLAINTEXT", LOOPBACK, 0)
+    let_port_be_reused(listening)
+    listening.listen()
+    host, port = listening.getsockname()
+    with socket.create_connection((host, port)):
+        accepted, _ = listening.accept()
+        close_listening(listening)
+        accepted.close()
+        with pytest.raises(NodeStartError):
+            bind("PLAINTEXT", LOOPBACK, port, takes_lingering=False)
+        bind("PLAINTEXT", LOOPBACK, port).close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a copy of a socket listens")
+@pytest.mark.parametrize("strike", [Cluster.kill, Cluster.restart])
+def test_no_other_program_gets_the_ports_of_a_node_between_its_lives(
+    kvorum_cluster_factory: Callable[..., Cluster],
+    monkeypatch: pytest.MonkeyPatch,
+    strike: Callable[[Cluster, int], None],
+) -> None:
+    taken: list[int] = []
+    prepare_nodes = embedded_cluster.prepare_nodes
+
+    def prepare_after_another(*arguments: Any, **options: Any) -> dict[int, EmbeddedNode]:
+        with socket.socket() as other:
+            try:
+                other.bind((LOOPBACK, port))
+            except OSError:
+                return prepare_nodes(*arguments, **options)
+        taken.append(port)
+        return prepare_nodes(*arguments, **options)
+
+    cluster = kvorum_cluster_factory(controllers=1, brokers=1)
+    port = int(cluster.bootstrap_servers.rpartition(":")[2])
+    monkeypatch.setattr(embedded_cluster, "prepare_nodes", prepare_after_another)
+    strike(cluster, 1)
+    assert taken == []
+    cluster.restart(1)
+    assert cluster.bootstrap_servers.endswith(f":{port}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AbstractContextManager, AsyncExitStack, ExitStack
 from dataclasses import replace
 from random import SystemRandom
 from types import MappingProxyType
@@ -31,7 +31,7 @@ from kvorum.node.serving.connection_quotas import connection_places
 from kvorum.node.serving.listener_tls import tls_of_node
 from kvorum.node.serving.socket_server import bind
 from kvorum.node.shared_server import ServerEnvironment, SharedServer, open_shared_server
-from kvorum.node.sockets import close_listening
+from kvorum.node.sockets import close_listening, ports_held
 from kvorum.node.started_roles import StartedRoles
 from kvorum.node.tasks import run
 from kvorum.storage.directory.open_files import OpenFiles
@@ -309,6 +309,10 @@ class KafkaRaftServer:
         self._closing.end_waits()
         await self._end_start()
         await self._close(hands_over=False)
+
+    def ports_held(self) -> AbstractContextManager[None]:
+        """Return the context in which its ports stay taken though it ends: for its next life."""
+        return ports_held(self._environment.sockets.values())
 
     def discard(self) -> None:
         """Close the sockets of a server that will not be started."""

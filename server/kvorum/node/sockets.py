@@ -7,7 +7,9 @@ process that made a connection may end it so: a child that cleans up would take 
 
 import os
 import socket
-from contextlib import suppress
+import sys
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Protocol
 
 
@@ -43,6 +45,22 @@ def end_listening(bound: socket.socket) -> None:
         let_port_be_reused(bound)
     with suppress(OSError):
         bound.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def ports_held(sockets: Iterable[socket.socket]) -> Generator[None]:
+    """Have the ports of bound sockets stay taken while these are closed, until others have them.
+
+    `bind` gets such a port all the same, but nothing that looks for a free one. It is done on Linux
+    alone: elsewhere a copy of a socket goes on to listen.
+    """
+    with ExitStack() as held:
+        if sys.platform == "linux":
+            for bound in sockets:
+                # One that is closed holds nothing.
+                with suppress(OSError):
+                    held.enter_context(bound.dup())
+        yield
 
 
 def close_listening(bound: socket.socket) -> None:

@@ -320,9 +320,11 @@ class EmbeddedCluster:
 
     async def _kill(self, node_id: int) -> None:
         # Until it is closed it is one of the nodes, which a stop of the cluster closes.
-        await self.nodes[node_id].node.abort()
-        if self.nodes.pop(node_id, None) is not None:
-            self._waiting[node_id] = self._prepare(self._places[node_id])
+        node = self.nodes[node_id].node
+        with node.ports_held():
+            await node.abort()
+            if self.nodes.pop(node_id, None) is not None:
+                self._waiting[node_id] = self._prepare(self._places[node_id])
 
     async def restart(self, node_id: int) -> None:
         """Start a killed node, or stop and start a running one, on the same addresses.
@@ -336,8 +338,10 @@ class EmbeddedCluster:
     async def _restart(self, node_id: int) -> None:
         running = self.nodes.get(node_id)
         if running is not None:
-            await self._stop_node(running, patience_s=RESTART_PATIENCE_SECONDS)
-            self.nodes.pop(node_id, None)
+            with running.node.ports_held():
+                await self._stop_node(running, patience_s=RESTART_PATIENCE_SECONDS)
+                self.nodes.pop(node_id, None)
+                self._waiting[node_id] = self._prepare(self._places[node_id])
         embedded = self._waiting.pop(node_id, None) or self._prepare(self._places[node_id])
         self.nodes[node_id] = embedded
         self._cut()

@@ -68,7 +68,7 @@ def bind_anywhere(name: str, host: ClientListener = ON_LOOPBACK) -> socket.socke
     """
     for port in random.SystemRandom().sample(LISTENING_PORTS, ATTEMPTS):
         with suppress(NodeStartError):
-            return bind(name, host.listens_at, port)
+            return bind(name, host.listens_at, port, takes_lingering=False)
     return bind(name, host.listens_at, 0, remedy=host.remedy)
 
 

@@ -98,9 +98,17 @@ async def _stop_accepting(server: asyncio.Server) -> None:
 
 
 def bind(
-    name: str, host: str | None, port: int, *, remedy: str = "change 'listeners'"
+    name: str,
+    host: str | None,
+    port: int,
+    *,
+    remedy: str = "change 'listeners'",
+    takes_lingering: bool = True,
 ) -> socket.socket:
     """Return a socket bound for the listener called `name`; a `host` of None is every interface.
+
+    A port whose former owner is gone, but for connections that linger, is bound unless
+    `takes_lingering` is False: a killed node may be about to have it again.
 
     Raises NodeStartError in one line, which ends with `remedy`, if the address cannot be bound.
     """
@@ -109,11 +117,12 @@ def bind(
         raise NodeStartError(f"Cannot listen on {shown}: there is no port {port}. Please {remedy}")
     try:
         if host is None:
-            return _bind_everywhere(port)
+            return _bind_everywhere(port, takes_lingering=takes_lingering)
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        return _bind(socket.socket(family, kind, protocol), address)
+        opened = socket.socket(family, kind, protocol)
+        return _bind(opened, address, takes_lingering=takes_lingering)
     except socket.gaierror as error:
         raise NodeStartError(
             f"Cannot listen on {shown}: the name {host} is not known here ({error.strerror}). "
@@ -124,25 +133,30 @@ def bind(
         raise NodeStartError(f"Cannot listen on {shown}: {reason}") from error
 
 
-def _bind_everywhere(port: int) -> socket.socket:
+def _bind_everywhere(port: int, *, takes_lingering: bool) -> socket.socket:
     if not socket.has_dualstack_ipv6():
-        return _bind(socket.socket(socket.AF_INET), ("", port))
+        single = socket.socket(socket.AF_INET)
+        return _bind(single, ("", port), takes_lingering=takes_lingering)
     dual = socket.socket(socket.AF_INET6)
     dual.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-    return _bind(dual, ("::", port))
+    return _bind(dual, ("::", port), takes_lingering=takes_lingering)
 
 
-def _bind(opened: socket.socket, address: tuple[object, ...]) -> socket.socket:
+def _bind(
+    opened: socket.socket, address: tuple[object, ...], *, takes_lingering: bool
+) -> socket.socket:
     try:
         opened.setblocking(False)
-        _bind_alone(opened, address)
+        _bind_alone(opened, address, takes_lingering=takes_lingering)
     except OSError:
         opened.close()
         raise
     return opened
 
 
-def _bind_alone(opened: socket.socket, address: tuple[object, ...]) -> None:
+def _bind_alone(
+    opened: socket.socket, address: tuple[object, ...], *, takes_lingering: bool
+) -> None:
     """Bind so that no other process can bind the port before this one listens on it.
 
     A port with connections of a former process that linger cannot be had without SO_REUSEADDR.
@@ -152,7 +166,7 @@ def _bind_alone(opened: socket.socket, address: tuple[object, ...]) -> None:
     try:
         opened.bind(address)
     except OSError as error:
-        if error.errno != errno.EADDRINUSE:
+        if error.errno != errno.EADDRINUSE or not takes_lingering:
             raise
         let_port_be_reused(opened)
         opened.bind(address)
