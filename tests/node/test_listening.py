@@ -11,8 +11,7 @@ from tests.support.waiting import StandingClock
 
 from kvorum.metadata.api import RequestError
 from kvorum.node.asyncio_runtime import AsyncioRuntime
-from kvorum.node.embedded import cluster as embedded_cluster
-from kvorum.node.embedded.node import EmbeddedNode
+from kvorum.node.embedded.node import EmbeddedNode, prepare_nodes
 from kvorum.node.errors import NodeStartError
 from kvorum.node.metrics.http_server import HttpServer
 from kvorum.node.serving.connection_quotas import ConnectionQuotas, Limits
@@ -119,7 +118,6 @@ def test_no_other_program_gets_the_ports_of_a_node_between_its_lives(
     strike: Callable[[Cluster, int], None],
 ) -> None:
     taken: list[int] = []
-    prepare_nodes = embedded_cluster.prepare_nodes
 
     def prepare_after_another(*arguments: Any, **options: Any) -> dict[int, EmbeddedNode]:
         with socket.socket() as other:
@@ -132,7 +130,7 @@ def test_no_other_program_gets_the_ports_of_a_node_between_its_lives(
 
     cluster = kvorum_cluster_factory(controllers=1, brokers=1)
     port = int(cluster.bootstrap_servers.rpartition(":")[2])
-    monkeypatch.setattr(embedded_cluster, "prepare_nodes", prepare_after_another)
+    monkeypatch.setattr("kvorum.node.embedded.cluster.prepare_nodes", prepare_after_another)
     strike(cluster, 1)
     assert taken == []
     cluster.restart(1)
