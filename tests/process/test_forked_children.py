@@ -69,13 +69,13 @@ with Cluster(controllers=3, brokers=1) as cluster, living_child():
 """
 LOST_BROKER = """
 with Cluster(controllers=1, brokers=2) as cluster:
-    limits = cluster.node(1).shared_server.limits
-    before = limits.total
+    shared = cluster.node(1).shared_server
+    before = shared.connection_count
     with living_child():
         cluster.kill(102)
-        while limits.total == before:
+        while shared.connection_count == before:
             time.sleep(0.01)
-        print(limits.total < before)
+        print(shared.connection_count < before)
 """
 SAME_FOLDER = """
 import tempfile
