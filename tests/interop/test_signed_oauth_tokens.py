@@ -201,7 +201,7 @@ TOKENS: Final[Mapping[str, str]] = {
     "critical and not known": OURS.token_with({"crit": ["pi.atm"], "pi.atm": "4"}),
     "critical that every token has": OURS.token_with({"crit": ["kid"]}),
     "critical that is a number": OURS.token_with({"crit": 5}),
-    "critical that is a list of objects": OURS.token_with({"crit": [{}]}),
+    "critical that is a list of objects": OURS.token_with({"crit": [dict[str, object]()]}),
     "two parts": "a.b",
     "an empty part": "a..b",
     "list of audiences": OURS.token(aud=["x", AUDIENCE]),

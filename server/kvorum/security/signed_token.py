@@ -52,8 +52,9 @@ class _AnyHeader(JWSRegistry):
 
         As for Kafka, what it demands need not be there.
         """
-        critical = header.get("crit", [])
-        if not isinstance(critical, list) or any(one != _PAYLOAD_ENCODING for one in critical):
+        critical: object = header.get("crit", [])
+        names = cast("list[object]", critical) if isinstance(critical, list) else [None]
+        if any(name != _PAYLOAD_ENCODING for name in names):
             raise UnsupportedHeaderError(f"critical parameters of a header: {critical}")
 
 

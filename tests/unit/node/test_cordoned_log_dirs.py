@@ -26,7 +26,8 @@ def test_the_properties_count_without_a_dynamic_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [("/b", {"/b"}), ("*", {"/a", "/b"}), ("", set[str]()), ("/c", set())]
+    ("value", "expected"),
+    [("/b", {"/b"}), ("*", {"/a", "/b"}), ("", set[str]()), ("/c", set[str]())],
 )
 def test_a_dynamic_value_of_the_broker_counts_before_its_properties(
     value: str, expected: set[str]

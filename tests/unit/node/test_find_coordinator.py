@@ -29,9 +29,13 @@ class Broker:
             self._events, NodeClock(self._events), Random(1), turn=lambda callback: callback()
         )
         self.loader = SimpleNamespace(published=MetadataImage())
-        self.groups = SimpleNamespace(runtime=SimpleNamespace(partition_for=lambda _: 0))
+        self.groups = SimpleNamespace(runtime=self)
         self.topic_creator = self
         self.waits: list[Promise[None]] = []
+
+    def partition_for(self, _: str) -> int:
+        """Return the partition of every key."""
+        return 0
 
     async def create_internal(self, _: str) -> None:
         self.waits.append(Promise(self.runtime))

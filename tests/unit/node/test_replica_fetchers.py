@@ -1,5 +1,6 @@
 """The requests of a follower to one leader, while the disk of one of its partitions is slow."""
 
+from collections.abc import Coroutine
 from random import Random
 from types import SimpleNamespace
 from typing import Any, Final, cast
@@ -14,7 +15,7 @@ from kvorum.broker.partition import Partition
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.node.broker.replica_fetchers import WRITES_WAIT_MS, ReplicaFetcherThread
 from kvorum.node.broker.this_broker import ThisBroker
-from kvorum.node.coroutines import Promise, Task
+from kvorum.node.coroutines import Promise, Task, Wait
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.storage.topic_partition import TopicPartition
@@ -28,6 +29,10 @@ WAIT_MS: Final = FetcherSettings(2).wait_ms_max
 def raise_error(result: Exception | None) -> None:
     if result is not None:
         raise result
+
+
+def is_never_throttled(_: TopicPartition) -> bool:
+    return False
 
 
 class Leader:
@@ -75,13 +80,13 @@ class World:
             id=2,
             epoch=self.two.broker.epoch,
             runtime=runtime,
-            run=lambda coroutine: Task(coroutine, raise_error),
+            run=self._run_beside,
         )
         self._thread = ReplicaFetcherThread(
             cast("ThisBroker", broker),
             cast("Any", self.leader),
             FetcherSettings(2),
-            cast("ReplicationQuotaManager", SimpleNamespace(is_throttled=lambda _: False)),
+            cast("ReplicationQuotaManager", SimpleNamespace(is_throttled=is_never_throttled)),
             leader_id=1,
             problems={},
         )
@@ -101,6 +106,9 @@ class World:
             for asked in self.leader.asked
             if (wait_ms := asked.max_wait_ms)
         ]
+
+    def _run_beside(self, coroutine: Coroutine[Wait[Any], Any, None]) -> Task[None]:
+        return Task(coroutine, raise_error)
 
     def run(self, until_ms: float = 0.5) -> None:
         self._events.run_until(until_ms)

@@ -157,7 +157,7 @@ REFUSED: Final[dict[str, str]] = {
     "no JSON": OURS.token_of("{"),
     "a list": OURS.token_of("[]"),
     "critical that is a number": OURS.token_with({"crit": 5}),
-    "critical that is a list of objects": OURS.token_with({"crit": [{}]}),
+    "critical that is a list of objects": OURS.token_with({"crit": [dict[str, object]()]}),
     "critical and not known": OURS.token_with({"crit": ["pi.atm"], "pi.atm": "4"}),
     "critical that every token has": OURS.token_with({"crit": ["kid"]}),
     "two parts": "a.b",

@@ -27,10 +27,13 @@ class World:
         around = SimpleNamespace(
             servers={BROKER: SimpleNamespace(incarnation=INCARNATION, receive=self._receive)},
             closing=Random(1) if has_ends else None,
-            end_connection_soon=lambda _broker, opened: self.ended.append(opened),
+            end_connection_soon=self._end_soon,
         )
         self.connection = ClosingConnection(cast("BrokerSurroundings", around), BROKER)
         self.answer = self.connection.passing_on(self.answers.append)
+
+    def _end_soon(self, _broker: int, opened: OpenConnection) -> None:
+        self.ended.append(opened)
 
     def _receive(
         self, _frame: bytes, _reply: OnReply, connection: OpenConnection | None = None
