@@ -113,26 +113,30 @@ class ShortOfDescriptors(RealFileSystem):
         return super().open(path, create=create, read_only=read_only)
 
 
+def write(address: str, topic: str) -> int:
+    """Produce a record, and return the error code."""
+    with RawClient(address) as client:
+        return produce(client, topic, batch(b"value")).error_code
+
+
 async def test_a_partition_that_gets_no_descriptor_is_hosted_once_it_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("kvorum.node.broker.broker_metadata_publisher.REFUSED_RETRY_MS", 10)
     files = ShortOfDescriptors()
 
-    def write(topic: str) -> int:
-        with RawClient(address) as client:
-            return produce(client, topic, batch(b"value")).error_code
-
     async with running_node(tmp_path, files=files) as embedded:
         address = embedded.bootstrap_servers
         await asyncio.to_thread(create, address, "late")
-        assert await asyncio.to_thread(write, "late") == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert await asyncio.to_thread(write, address, "late") == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert "limit of open files" in caplog.text
         await asyncio.to_thread(create, address, "other")
-        assert await asyncio.to_thread(write, "other") == ErrorCode.NONE
+        assert await asyncio.to_thread(write, address, "other") == ErrorCode.NONE
         files.is_short = False
         await asyncio.to_thread(
-            wait_for, lambda: write("late") == ErrorCode.NONE, "the refused partition is hosted"
+            wait_for,
+            lambda: write(address, "late") == ErrorCode.NONE,
+            "the refused partition is hosted",
         )
 
 
@@ -148,17 +152,13 @@ async def test_a_broker_goes_on_without_a_partition_whose_log_has_failed_when_it
 
     monkeypatch.setattr(LocalLog, "assign_epoch", failing)
 
-    def write(topic: str) -> int:
-        with RawClient(address) as client:
-            return produce(client, topic, batch(b"value")).error_code
-
     async with running_node(tmp_path) as embedded:
         address = embedded.bootstrap_servers
         await asyncio.to_thread(create, address, "failed")
-        assert await asyncio.to_thread(write, "failed") == ErrorCode.KAFKA_STORAGE_ERROR
+        assert await asyncio.to_thread(write, address, "failed") == ErrorCode.KAFKA_STORAGE_ERROR
         assert "A partition cannot be led" in caplog.text
         await asyncio.to_thread(create, address, "other")
-        assert await asyncio.to_thread(write, "other") == ErrorCode.NONE
+        assert await asyncio.to_thread(write, address, "other") == ErrorCode.NONE
 
 
 def stored_recovery_point(folder: Path) -> int:

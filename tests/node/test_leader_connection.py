@@ -88,15 +88,23 @@ def channel(find_leader: Callable[[], Address | None]) -> NodeToControllerChanne
     )
 
 
-async def test_requests_go_to_the_new_leader_while_the_one_before_is_silent() -> None:
+async def ask_one_after_the_other(
+    before: FakeNode, after: FakeNode
+) -> tuple[NodeToControllerChannelManager, asyncio.Future[DescribeClusterResponse]]:
+    """Ask a leader that gives no answer yet, then the next one; return the first request too."""
     request = DescribeClusterRequest(endpoint_type=2)
+    leaders = [Address(HOST, before.port)]
+    to_leader = channel(lambda: leaders[-1])
+    first = asyncio.ensure_future(run(to_leader.send(request, DescribeClusterResponse)))
+    await wait_for_async(lambda: before.asked or None, "the first has it")
+    leaders.append(Address(HOST, after.port))
+    await run(to_leader.send(request, DescribeClusterResponse))
+    return to_leader, first
+
+
+async def test_requests_go_to_the_new_leader_while_the_one_before_is_silent() -> None:
     async with FakeNode(DescribeCluster=lambda _: SILENCE) as before, FakeNode() as after:
-        leaders = [Address(HOST, before.port)]
-        to_leader = channel(lambda: leaders[-1])
-        first = asyncio.ensure_future(run(to_leader.send(request, DescribeClusterResponse)))
-        await wait_for_async(lambda: before.asked or None, "the first has it")
-        leaders.append(Address(HOST, after.port))
-        await run(to_leader.send(request, DescribeClusterResponse))
+        to_leader, first = await ask_one_after_the_other(before, after)
         assert (before.times_asked("DescribeCluster"), after.times_asked("DescribeCluster")) == (
             1, 1,
         )  # fmt: skip
@@ -108,7 +116,6 @@ async def test_requests_go_to_the_new_leader_while_the_one_before_is_silent() ->
 
 
 async def test_what_the_leader_before_has_received_gets_its_response() -> None:
-    request = DescribeClusterRequest(endpoint_type=2)
     may_answer = asyncio.Event()
 
     async def answer_late(frame: bytes) -> bytes | None:
@@ -119,12 +126,7 @@ async def test_what_the_leader_before_has_received_gets_its_response() -> None:
 
     async with FakeNode() as before, FakeNode() as after:
         before.answer_frame = answer_late
-        leaders = [Address(HOST, before.port)]
-        to_leader = channel(lambda: leaders[-1])
-        first = asyncio.ensure_future(run(to_leader.send(request, DescribeClusterResponse)))
-        await wait_for_async(lambda: before.asked or None, "the first has it")
-        leaders.append(Address(HOST, after.port))
-        await run(to_leader.send(request, DescribeClusterResponse))
+        to_leader, first = await ask_one_after_the_other(before, after)
         may_answer.set()
         assert (await first).brokers[0].port == before.port
         await before.wait_until_left()
@@ -132,15 +134,9 @@ async def test_what_the_leader_before_has_received_gets_its_response() -> None:
 
 
 async def test_the_end_of_a_former_leader_leaves_the_connection_to_the_next_one() -> None:
-    request = DescribeClusterRequest(endpoint_type=2)
     async with FakeNode() as after:
         async with FakeNode(DescribeCluster=lambda _: SILENCE) as before:
-            leaders = [Address(HOST, before.port)]
-            to_leader = channel(lambda: leaders[-1])
-            first = asyncio.ensure_future(run(to_leader.send(request, DescribeClusterResponse)))
-            await wait_for_async(lambda: before.asked or None, "the first has it")
-            leaders.append(Address(HOST, after.port))
-            await run(to_leader.send(request, DescribeClusterResponse))
+            to_leader, first = await ask_one_after_the_other(before, after)
         await first
         assert (after.times_asked("DescribeCluster"), after.connection_count) == (2, 1)
         to_leader.close()

@@ -69,13 +69,13 @@ with Cluster(controllers=3, brokers=1) as cluster, living_child():
 """
 LOST_BROKER = """
 with Cluster(controllers=1, brokers=2) as cluster:
-    shared = cluster.node(1).shared_server
-    before = shared.connection_count
+    quotas = cluster.node(1).shared_server.connection_quotas
+    before = quotas.total
     with living_child():
         cluster.kill(102)
-        while shared.connection_count == before:
+        while quotas.total == before:
             time.sleep(0.01)
-        print(shared.connection_count < before)
+        print(quotas.total < before)
 """
 SAME_FOLDER = """
 import tempfile

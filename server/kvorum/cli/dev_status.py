@@ -29,7 +29,8 @@ def status_line(cluster: EmbeddedCluster, *, uptime_seconds: float) -> Text:
     shared = nodes[min(nodes) if leader_id is None else leader_id].node.shared_server
     image = shared.loader.published
     partitions = sum(len(topic.partitions) for topic in image.topics.by_id.values())
-    connections = sum(embedded.node.shared_server.connection_count for embedded in nodes.values())
+    servers = [embedded.node.shared_server for embedded in nodes.values()]
+    connections = sum(server.connection_quotas.total for server in servers)
     controllers = sum(embedded.place.is_controller for embedded in nodes.values())
     minutes, seconds = divmod(int(uptime_seconds), 60)
     leader = "none" if leader_id is None else str(leader_id)

@@ -28,7 +28,7 @@ from kvorum.metadata.config_definitions import (
     validate_group_configs,
     validate_topic_configs,
 )
-from kvorum.metadata.config_operation import NODE_ID_BITS, Operation
+from kvorum.metadata.config_operation import Operation, parse_node_id
 from kvorum.metadata.configs_image import ConfigResource, ResourceType
 from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS
 from kvorum.metadata.image import MetadataImage
@@ -38,7 +38,6 @@ from kvorum.metadata.standard_authorizer import Access, config_refusal
 from kvorum.metadata.topic_names import check_topic_name
 from kvorum.metadata.voters import TARGET_VOTERS, InvalidTargetVotersError, parse_target_voters
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.java_text import parse_java_integer
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
 from kvorum.wire.messages.config_record import ConfigRecord
 
@@ -279,11 +278,7 @@ def _check_resource(
 def _check_broker_name(name: str) -> None:
     if not name:
         return
-    try:
-        broker_id = parse_java_integer(name, bits=NODE_ID_BITS)
-    except ValueError:
-        raise invalid_request("Unable to parse broker name as a base 10 number.") from None
-    if broker_id < 0:
+    if parse_node_id(name, "Unable to parse broker name as a base 10 number.") < 0:
         raise invalid_request("Invalid negative broker ID.")
 
 

@@ -17,14 +17,11 @@ from typing import Annotated, Final, NamedTuple
 
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.configs_image import CLIENT_ID, USER, ClientQuotasImage, QuotaEntity
+from kvorum.metadata.unused_quotas import UnusedQuotas
 from kvorum.wire.error_codes import ErrorCode
 
 CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
 UNLIMITED_RATE: Final = float(2**63 - 1)
-FORGET_AFTER_MS: Final = 3_600_000
-"""A bucket that has not been used for this time is dropped, as in Kafka."""
-FORGET_INTERVAL_MS: Final = 30_000
-"""The time between two looks at all buckets, for those to drop; Kafka's is the same."""
 
 _USER_AND_CLIENT: Final = frozenset({USER, CLIENT_ID})
 _ONLY_CLIENTS: Final = frozenset({frozenset({CLIENT_ID})})
@@ -117,7 +114,7 @@ class MutationQuotas:
     _buckets: dict[BucketKey, TokenBucket] = field(default_factory=dict[BucketKey, TokenBucket])
     _seen: ClientQuotasImage | None = None
     _limits: MutationLimits | None = None
-    _looked_ms: int = 0
+    _unused: UnusedQuotas = field(default_factory=UnusedQuotas, compare=False)
 
     def quota_for(
         self, quotas: ClientQuotasImage, *, user: str, client_id: str, is_strict: bool, now_ms: int
@@ -134,18 +131,10 @@ class MutationQuotas:
         burst = self.window_count * self.window_seconds * rate
         bucket = self._buckets.get(key)
         if bucket is None:
-            self._drop_unused(now_ms)
+            self._unused.forget(self._buckets, lambda known: known.used_ms, now_ms)
             bucket = TokenBucket(tokens=burst, updated_ms=now_ms, used_ms=now_ms)
             self._buckets[key] = bucket
         return MutationQuota(bucket, rate=rate, burst=burst, is_strict=is_strict)
-
-    def _drop_unused(self, now_ms: int) -> None:
-        if now_ms - self._looked_ms < FORGET_INTERVAL_MS:
-            return
-        self._looked_ms = now_ms
-        for key, bucket in list(self._buckets.items()):
-            if now_ms - bucket.used_ms > FORGET_AFTER_MS:
-                del self._buckets[key]
 
 
 class MutationLimits(NamedTuple):

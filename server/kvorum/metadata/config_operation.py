@@ -12,7 +12,7 @@ from kvorum.metadata.api import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.java_text import parse_java_integer
 
-NODE_ID_BITS: Final = 32
+_NODE_ID_BITS: Final = 32
 
 
 @unique
@@ -33,14 +33,22 @@ NOT_ALLOWED: Mapping[int, str] = MappingProxyType(
 )
 
 
+def parse_node_id(name: str, problem: str) -> int:
+    """Return the id that names a node's resource; raises RequestError, with `problem`, without one.
+
+    It is read as by Integer.parseInt.
+    """
+    try:
+        return parse_java_integer(name, bits=_NODE_ID_BITS)
+    except ValueError:
+        raise invalid_request(problem) from None
+
+
 def check_logger_changes(
     node_name: str, operations: Iterable[tuple[str, int, str | None]], *, node_id: int
 ) -> None:
     """Raise `RequestError` for the first of `operations` (logger, operation, level)."""
-    try:
-        asked_id = parse_java_integer(node_name, bits=NODE_ID_BITS)
-    except ValueError:
-        raise invalid_request(f"Node id must be an integer, but it is: {node_name}") from None
+    asked_id = parse_node_id(node_name, f"Node id must be an integer, but it is: {node_name}")
     if asked_id != node_id:
         raise invalid_request(f"Unexpected node id. Expected {node_id}, but received {asked_id}")
     for name, operation, _ in operations:

@@ -160,11 +160,6 @@ class SharedServer:
         """The supported feature levels that this node registers with."""
         return supported_features(enable_unstable=self.config.enable_unstable_feature_versions)
 
-    @property
-    def connection_count(self) -> int:
-        """The number of open connections of all listeners."""
-        return self.connection_quotas.total
-
     def channel(self, purpose: str, *, timeout_ms: int) -> NodeToControllerChannelManager:
         """Return a new channel to the active controller."""
         return NodeToControllerChannelManager(

@@ -10,7 +10,6 @@ from kvorum.broker.broker_topic_stats import BrokerTopicMetrics, BrokerTopicStat
 from kvorum.broker.quota import client_quota_manager
 from kvorum.broker.quota.client_quota_manager import (
     CONSUMER_BYTE_RATE,
-    FORGET_INTERVAL_MS,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
     THROTTLE_TIME_MS_MAX,
@@ -41,6 +40,7 @@ from kvorum.metadata.configs_image import (
     ResourceType,
     replay_config,
 )
+from kvorum.metadata.unused_quotas import FORGET_INTERVAL_MS
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.messages.config_record import ConfigRecord
 

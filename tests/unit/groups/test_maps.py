@@ -1,12 +1,11 @@
 """The order of Java's HashMap, and maps with a history beside a model with copies of all states."""
 
-from collections.abc import Iterator
 from random import Random
-from typing import Any
 
 import pytest
+from tests.unit.groups.looks_at_items import noted_looks
 
-from kvorum.coordinator.timeline import Timeline, TimelineMap
+from kvorum.coordinator.timeline import Timeline
 from kvorum.groups.offsets.store import OffsetTable, TopicPartition
 from kvorum.metadata.java_hash import JavaHashMap, string_hash
 
@@ -128,15 +127,7 @@ def test_partitions_are_counted_without_a_look_at_each(monkeypatch: pytest.Monke
     table: OffsetTable[int] = OffsetTable(Timeline())
     for partition in range(100):
         table.put("g", TopicPartition("topic", partition), 1)
-    looks: list[object] = []
-    items = TimelineMap[Any, Any].items
-
-    def counted(of: TimelineMap[Any, Any], epoch: int | None = None) -> Iterator[tuple[Any, Any]]:
-        for item in items(of, epoch):
-            looks.append(item)
-            yield item
-
-    monkeypatch.setattr(TimelineMap, "items", counted)
+    looks = noted_looks(monkeypatch)
     assert table.count == 100
     # The group, and its topic.
     assert len(looks) == 2

@@ -1,12 +1,9 @@
 """Offsets of topics that are deleted: all of them go, and finding them takes one look at each."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 from tests.unit.groups.coordinator import Coordinator
+from tests.unit.groups.looks_at_items import noted_looks
 
-from kvorum.coordinator.timeline import TimelineMap
 from kvorum.groups.offsets.store import OffsetAndMetadata, TopicPartition
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
@@ -53,15 +50,7 @@ def test_the_offsets_of_all_deleted_topics_go_topic_by_topic(coordinator: Coordi
 def test_offsets_are_gone_through_once_however_many_topics_are_deleted(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks: list[object] = []
-    items = TimelineMap[Any, Any].items
-
-    def counted(of: TimelineMap[Any, Any], epoch: int | None = None) -> Iterator[tuple[Any, Any]]:
-        for item in items(of, epoch):
-            looks.append(item)
-            yield item
-
-    monkeypatch.setattr(TimelineMap, "items", counted)
+    looks = noted_looks(monkeypatch)
     coordinator.shard.on_topics_deleted(gone(1))
     looks_for_one = len(looks)
     looks.clear()

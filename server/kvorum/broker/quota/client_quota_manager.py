@@ -13,13 +13,10 @@ from typing import Final, NamedTuple
 
 from kvorum.broker.quota.rate import MetricConfig, Rate, bounded_throttle_time_ms, throttle_time_ms
 from kvorum.metadata.configs_image import CLIENT_ID, USER, ClientQuotasImage
+from kvorum.metadata.unused_quotas import UnusedQuotas
 
 UNLIMITED: Final = float(2**63 - 1)
 """The bound of a client without a quota."""
-FORGET_AFTER_MS: Final = 3_600_000.0
-"""The time without a request after which a client's use is forgotten, as in Kafka."""
-FORGET_INTERVAL_MS: Final = 30_000.0
-"""The time between two looks at all clients, for those to forget; Kafka's is the same."""
 THROTTLE_TIME_MS_MAX: Final = 2**31 - 1
 """The longest time that a response can carry."""
 _MS_PER_S: Final = 1000.0
@@ -154,7 +151,7 @@ class ClientQuotaManager:
         self._config = config
         self._quotas = ClientQuotas({})
         self._sensors: dict[ClientTags, _QuotaSensor] = {}
-        self._looked_ms = 0.0
+        self._unused = UnusedQuotas()
 
     @property
     def quotas_enabled(self) -> bool:
@@ -202,17 +199,9 @@ class ClientQuotaManager:
         tags = self._quotas.tags(*client)
         sensor = self._sensors.get(tags)
         if sensor is None:
-            self._forget(now_ms)
+            self._unused.forget(self._sensors, lambda known: known.rate.last_ms, now_ms)
             sensor = self._sensors[tags] = _QuotaSensor(Rate(self._config), self._bound(tags))
         return sensor
-
-    def _forget(self, now_ms: float) -> None:
-        if now_ms - self._looked_ms < FORGET_INTERVAL_MS:
-            return
-        self._looked_ms = now_ms
-        for tags, sensor in list(self._sensors.items()):
-            if now_ms - sensor.rate.last_ms > FORGET_AFTER_MS:
-                del self._sensors[tags]
 
 
 class ClientRequestQuotaManager(ClientQuotaManager):

@@ -26,12 +26,11 @@ from kvorum.metadata.config_definitions import (
     java_split,
     parse_value,
 )
-from kvorum.metadata.config_operation import NODE_ID_BITS, check_logger_changes
+from kvorum.metadata.config_operation import check_logger_changes, parse_node_id
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.standard_authorizer import config_refusal
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.java_text import parse_java_integer
 from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from kvorum.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -47,11 +46,7 @@ def check_broker_name(name: str, node_id: int) -> None:
     """Raise `RequestError` unless `name` is empty or the id of this node."""
     if not name:
         return
-    try:
-        asked_id = parse_java_integer(name, bits=NODE_ID_BITS)
-    except ValueError:
-        raise invalid_request(f"Node id must be an integer, but it is: {name}") from None
-    if asked_id != node_id:
+    if parse_node_id(name, f"Node id must be an integer, but it is: {name}") != node_id:
         raise invalid_request(f"Unexpected broker id, expected {node_id}, but received {name}")
 
 

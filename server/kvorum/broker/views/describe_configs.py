@@ -17,13 +17,12 @@ from kvorum.broker.views.metadata_topic import is_served
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError, invalid_request
 from kvorum.metadata.config_definitions import InvalidConfigError
-from kvorum.metadata.config_operation import NODE_ID_BITS
+from kvorum.metadata.config_operation import parse_node_id
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.standard_authorizer import config_refusal
 from kvorum.metadata.topic_names import check_topic_name
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.java_text import parse_java_integer
 from kvorum.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 
 _log = logging.getLogger(__name__)
@@ -141,10 +140,7 @@ def _entries(
 
 
 def _check_is_this_node(name: str, view: BrokerView, *, or_empty: str) -> None:
-    try:
-        asked_id = parse_java_integer(name, bits=NODE_ID_BITS)
-    except ValueError:
-        raise invalid_request(f"Broker id must be an integer, but it is: {name}") from None
+    asked_id = parse_node_id(name, f"Broker id must be an integer, but it is: {name}")
     if asked_id != view.node_id:
         raise invalid_request(
             f"Unexpected broker id, expected {view.node_id}{or_empty} but received {name}"

@@ -1,16 +1,11 @@
 """The log directories of a broker that get no new replicas (``cordoned.log.dirs``, KIP-1066)."""
 
-from collections.abc import Collection
-from contextlib import suppress
-from typing import Final
-
-from kvorum.metadata.config_definitions import BROKER_CONFIGS, InvalidConfigError, parse_value
+from kvorum.metadata.config_definitions import BROKER_CONFIGS
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.own_values import own_value
 from kvorum.node.config import NodeConfig
-
-CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
-ALL_DIRECTORIES: Final = "*"
+from kvorum.node.config.settings import ALL_DIRECTORIES, CORDONED_LOG_DIRS
 
 
 def cordoned_log_dirs(config: NodeConfig, image: MetadataImage) -> frozenset[str]:
@@ -18,13 +13,11 @@ def cordoned_log_dirs(config: NodeConfig, image: MetadataImage) -> frozenset[str
 
     A dynamic value of this broker counts in place of that in its properties, unless it is invalid.
     """
-    named: Collection[str] = config.broker.cordoned_log_directories
-    text = image.configs.of(ResourceType.BROKER, str(config.node_id)).get(CORDONED_LOG_DIRS)
-    if text is not None:
-        with suppress(InvalidConfigError):
-            value = parse_value(BROKER_CONFIGS[CORDONED_LOG_DIRS], text)
-            assert isinstance(value, tuple)
-            named = value
+    own = image.configs.of(ResourceType.BROKER, str(config.node_id))
+    named = own_value(BROKER_CONFIGS[CORDONED_LOG_DIRS], own)
+    if named is None:
+        named = config.broker.cordoned_log_directories
+    assert isinstance(named, tuple)
     if ALL_DIRECTORIES in named:
         return frozenset(config.log_directories)
     return frozenset(named) & frozenset(config.log_directories)

@@ -10,12 +10,16 @@ from kvorum.node.config.assignors import check_assignors
 from kvorum.node.config.errors import ConfigError, config_errors, require
 from kvorum.node.config.listeners import Listener, Listeners, parse_map
 from kvorum.node.config.security import AUTHORIZER_CLASS, AUTHORIZER_KEY
-from kvorum.node.config.settings import CONNECTIONS_OF_ADDRESSES, QuorumSettings
+from kvorum.node.config.settings import (
+    ALL_DIRECTORIES,
+    CONNECTIONS_OF_ADDRESSES,
+    CORDONED_LOG_DIRS,
+    QuorumSettings,
+)
 from kvorum.node.config.values import NodeValues
 
 _MIB = 1024 * 1024
 _HOST_CHARACTERS = re.compile(r"[0-9a-zA-Z\-%._:]*\Z")
-_ALL_DIRECTORIES = "*"
 _NAMES = "controller.listener.names"
 _MAP = "listener.security.protocol.map"
 _ANY_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
@@ -141,8 +145,8 @@ def _check_broker_listeners(listeners: Listeners) -> None:
 
 
 def _check_cordoned(values: NodeValues) -> None:
-    cordoned = values.words("cordoned.log.dirs")
-    if _ALL_DIRECTORIES in cordoned:
+    cordoned = values.words(CORDONED_LOG_DIRS)
+    if ALL_DIRECTORIES in cordoned:
         require(
             len(cordoned) == 1,
             "When cordoned.log.dirs is set to *, it must not contain other values",

@@ -27,6 +27,9 @@ CONNECTIONS_OF_ADDRESSES: Final = "max.connections.per.ip.overrides"
 CONNECTION_RATE: Final = "max.connection.creation.rate"
 CONNECTIONS_MAX: Final = "max.connections"
 CONNECTIONS_PER_ADDRESS: Final = "max.connections.per.ip"
+CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
+ALL_DIRECTORIES: Final = "*"
+"""The value of ``cordoned.log.dirs`` that names all directories."""
 _MS_PER_S: Final = 1000
 
 
@@ -84,7 +87,7 @@ class BrokerSettings:
     registration_timeout_ms: Annotated[int, "initial.broker.registration.timeout.ms"]
     log_dir_failure_timeout_ms: Annotated[int, "log.dir.failure.timeout.ms"]
     is_controlled_shutdown_enabled: Annotated[bool, "controlled.shutdown.enable"]
-    cordoned_log_directories: Annotated[tuple[str, ...], "cordoned.log.dirs", _or_nothing]
+    cordoned_log_directories: Annotated[tuple[str, ...], CORDONED_LOG_DIRS, _or_nothing]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,7 +86,6 @@ class ServerConnection(asyncio.Protocol):
         self._is_reading = True
         self._is_admitted = False
         self._is_held = False
-        self._held_back = bytearray()
         self._is_finishing = False
         self._hold: asyncio.TimerHandle | None = None
         self._seen_taken_bytes = 0
@@ -141,7 +140,8 @@ class ServerConnection(asyncio.Protocol):
         self._is_held = False
         self.last_active_ms = self._rules.runtime.monotonic_ms()
         self._set_reading(wanted=True)
-        held, self._held_back = bytes(self._held_back), bytearray()
+        held = bytes(self._buffer)
+        self._buffer.clear()
         if held:
             self.data_received(held)
 
@@ -170,9 +170,7 @@ class ServerConnection(asyncio.Protocol):
         """Buffer bytes, and begin with the next request if none is being answered."""
         if self._is_held:
             # It is read, so that the end of a client that waits for its turn is noticed.
-            self._held_back += data
-            if len(self._held_back) > READ_AHEAD_BYTES:
-                self._set_reading(wanted=False)
+            self._take(data)
             return
         self.last_active_ms = self._rules.runtime.monotonic_ms()
         tls = self._tls

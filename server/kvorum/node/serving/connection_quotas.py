@@ -12,7 +12,6 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from operator import is_
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -188,7 +187,6 @@ class NodeConnectionQuotas:
         self, config: NodeConfig, image: Callable[[], MetadataImage], clock: Clock
     ) -> None:
         self._config = config
-        self._dynamic: tuple[Mapping[str, str], ...] = ()
         self._texts: Mapping[str, str] = {}
         self._roles: list[tuple[_Role, ConnectionQuotas, ConnectionRates]] = []
         overrides = _overrides(config.network)
@@ -212,13 +210,8 @@ class NodeConnectionQuotas:
     def on_image(self, image: MetadataImage) -> None:
         """Let the dynamic limits of an image count; those before stay where they are invalid."""
         own = image.configs.of(ResourceType.BROKER, str(self._config.node_id))
-        dynamic = (image.configs.of_cluster(), own)
-        if self._dynamic and all(map(is_, dynamic, self._dynamic)):
-            return
-        self._dynamic = dynamic
-        texts = {
-            key: text for values in dynamic for key, text in values.items() if key.endswith(_LIMITS)
-        }
+        dynamic = {**image.configs.of_cluster(), **own}
+        texts = {key: text for key, text in dynamic.items() if key.endswith(_LIMITS)}
         if texts != self._texts:
             self._texts = texts
             self._use(texts)

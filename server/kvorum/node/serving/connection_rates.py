@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from kvorum.broker.quota.rate import MetricConfig, Rate, bounded_throttle_time_ms
 from kvorum.metadata.configs_image import IP, ClientQuotasImage
+from kvorum.metadata.unused_quotas import UnusedQuotas
 from kvorum.node.config.settings import NetworkSettings
 
 CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
@@ -26,10 +27,6 @@ UNLIMITED: Final = 2**31 - 1
 WINDOWS: Final = MetricConfig(sample_count=11, window_ms=1000.0)
 WAITING_MAX: Final = 50
 """Kafka's default of ``socket.listen.backlog.size``."""
-FORGET_AFTER_MS: Final = 3_600_000.0
-"""An address without a connection for this time is forgotten, as in Kafka."""
-FORGET_INTERVAL_MS: Final = 30_000.0
-"""The time between two looks at all addresses, for those to forget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +66,7 @@ class ConnectionRates:
         self._of_node = self._new_rate()
         self._of_listeners: dict[str, Rate] = {}
         self._of_addresses: dict[str, Rate] = {}
-        self._looked_ms = 0.0
+        self._unused = UnusedQuotas()
         self._turns_ms: dict[str, deque[float]] = {}
         """When the connections of a listener that wait are served, in this order."""
         self._address_limits = AddressLimits.of(quotas())
@@ -114,7 +111,7 @@ class ConnectionRates:
             return 0.0
         rate = self._of_addresses.get(address)
         if rate is None:
-            self._forget_addresses(now_ms)
+            self._unused.forget(self._of_addresses, lambda known: known.last_ms, now_ms)
             rate = self._of_addresses[address] = self._new_rate()
         at_ms = max(now_ms, rate.last_ms)
         rate.record(1.0, at_ms)
@@ -146,14 +143,6 @@ class ConnectionRates:
         if self._address_limits.source is not quotas:
             self._address_limits = AddressLimits.of(quotas)
         return self._address_limits
-
-    def _forget_addresses(self, now_ms: float) -> None:
-        if now_ms - self._looked_ms < FORGET_INTERVAL_MS:
-            return
-        self._looked_ms = now_ms
-        for address, rate in list(self._of_addresses.items()):
-            if now_ms - rate.last_ms > FORGET_AFTER_MS:
-                del self._of_addresses[address]
 
     def _new_rate(self) -> Rate:
         return Rate(self._limits.windows)
