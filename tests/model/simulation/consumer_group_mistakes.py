@@ -79,4 +79,16 @@ CONSUMER_GROUP_MISTAKES: Final = (
         14,
         of_ledger("sessions end with the coordinator"),
     ),
+    Mistake(
+        "a member that does not say what it owns counts as one that owns nothing",
+        promises.ONE_OWNER_AT_A_TIME,
+        26,
+        of_ledger("silence is consent"),
+    ),
+    Mistake(
+        "a heartbeat that says all is answered without the assignment",
+        promises.TARGETS_REACHED,
+        14,
+        of_ledger("KAFKA-16367"),
+    ),
 )

@@ -140,4 +140,10 @@ GROUP_MISTAKES: Final = (
         1,
         of_ledger("shared batch answered"),
     ),
+    Mistake(
+        "a replica that was taken away goes on coordinating",
+        promises.TRANSACTIONS_REST,
+        38,
+        of_ledger("KAFKA-16118"),
+    ),
 )

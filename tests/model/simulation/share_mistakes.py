@@ -111,4 +111,16 @@ SHARE_MISTAKES: Final = (
         118,
         of_ledger("dead letter sent once"),
     ),
+    Mistake(
+        "the locks of all records end together",
+        promises.ONE_MEMBER,
+        84,
+        of_ledger("share locks end together"),
+    ),
+    Mistake(
+        "each dead letter is archived by a write of its own",
+        promises.ALL_SHARED,
+        103,
+        of_ledger("dead letters one by one"),
+    ),
 )
