@@ -7,7 +7,7 @@ read what is not at hand, and write what is appended to logs whose disk is slow.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -75,18 +75,21 @@ class CleanerThread:
             self._task.close()
             await self._thread.done()
 
-    async def abort_cleaning(self, partition: TopicPartition) -> None:
-        """Return once no pass works on a partition to be deleted; none begins until `forget`."""
+    async def abort_cleaning(self, partitions: Collection[TopicPartition]) -> None:
+        """Return once no pass works on partitions to be deleted; none begins until `forget`."""
         for directory, cleaner in self._cleaners.items():
-            if partition in directory.logs:
+            leaving = [one for one in partitions if one in directory.logs]
+            for partition in leaving:
                 cleaner.abort_cleaning(partition)
+            if leaving:
                 await self._thread.done()
 
-    async def forget(self, partition: TopicPartition) -> None:
-        """Forget a partition that is deleted, behind every pass that was to begin before."""
+    async def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget partitions that are deleted, behind every pass that was to begin before."""
         for cleaner in self._cleaners.values():
-            if cleaner.is_aborted(partition):
-                await self._thread.in_thread(partial(cleaner.forget, partition))
+            gone = [one for one in partitions if cleaner.is_aborted(one)]
+            if gone:
+                await self._thread.in_thread(partial(cleaner.forget, gone))
 
     async def abort_and_pause_cleaning(self, partition: TopicPartition) -> None:
         """Return once no pass works on a partition whose replica moves; none begins before it has.
@@ -230,17 +233,20 @@ class BrokerLogs:
         is_moving = following is not None and following.id == assigned
         return None if is_moving or directory is None or directory.id == assigned else directory
 
-    async def delete(self, topic_partition: TopicPartition) -> None:
-        """Take the log of a deleted partition out of use; its files go later."""
+    async def delete(self, topic_partitions: Collection[TopicPartition]) -> None:
+        """Take the logs of deleted partitions out of use; their files go later."""
         now_ms = self._runtime.wall_ms()
-        await self.cleaner.abort_cleaning(topic_partition)
+        await self.cleaner.abort_cleaning(topic_partitions)
         try:
             await self.disk.in_thread(
-                partial(self.manager.async_delete, topic_partition, now_ms=now_ms)
+                partial(self.manager.async_delete, topic_partitions, now_ms=now_ms)
             )
-            await self.cleaner.forget(topic_partition)
         except StorageError as error:
             _log.error(LogEvent("A deleted partition's files remain", error=str(error)))
+        try:
+            await self.cleaner.forget(topic_partitions)
+        except StorageError as error:
+            _log.error(LogEvent("How far deleted partitions are compacted stays", error=str(error)))
 
     def begin_schedule(self) -> None:
         """Begin with what is done again and again; the partitions have their logs."""

@@ -156,8 +156,9 @@ class ReplicaManager:
                 return False
             again, self.refused = self.refused, {}
             changes = local_changes(before.topics, image.topics, self._broker.id, again=again)
-            for info in changes.deletes:
-                await self._delete(info)
+            for infos in _turns(changes.deletes):
+                await self._delete(infos)
+                self.turns.beat()
             if changes.deletes:
                 self.topic_stats.retain(one.topic_partition.topic for one in self.partitions)
             await self._take_roles(changes, image)
@@ -268,13 +269,14 @@ class ReplicaManager:
             self._assignments.on_assignment(info.key, directory.id)
         return known
 
-    async def _delete(self, info: PartitionInfo) -> None:
-        self.fetchers.remove_fetcher_for_partition(info.key)
-        self._log_dir_moves.stop(info.key)
-        partition = self._partitions.pop(info.key, None)
-        if partition is not None:
-            partition.close()
-        await self._logs.delete(info.topic_partition)
+    async def _delete(self, infos: Sequence[PartitionInfo]) -> None:
+        for info in infos:
+            self.fetchers.remove_fetcher_for_partition(info.key)
+            self._log_dir_moves.stop(info.key)
+            partition = self._partitions.pop(info.key, None)
+            if partition is not None:
+                partition.close()
+        await self._logs.delete([info.topic_partition for info in infos])
 
     async def _shrink_isrs(self) -> None:
         """Look again and again for followers that lag (Kafka's isr-expiration)."""

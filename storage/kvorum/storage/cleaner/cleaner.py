@@ -16,7 +16,7 @@ Kafka.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -330,14 +330,14 @@ class LogCleaner:
     def alter_checkpoint_dir(self, partition: TopicPartition, target: LogCleaner) -> None:
         """Pass what is known of a partition on to the directory that it has moved to."""
         offset = self._manager.cleaned_offsets().get(partition)
-        self.forget(partition)
+        self.forget([partition])
         if offset is not None:
             target._manager.update_checkpoint(partition, offset)
 
-    def forget(self, partition: TopicPartition) -> None:
-        """Forget a partition that is gone, whose passes were aborted before."""
-        self._aborted.discard(partition)
-        self._manager.forget(partition)
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget partitions that are gone, whose passes were aborted before."""
+        self._aborted.difference_update(partitions)
+        self._manager.forget(partitions)
 
     def clean_filthiest(
         self, logs: Mapping[TopicPartition, HostedLog], *, now_ms: int

@@ -5,7 +5,7 @@ pauses keep its cleaner away from logs that others change. Here a pass notices a
 about to put a segment in place (`SharedLog`), and one thread does one pass after the other.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -198,10 +198,11 @@ class LogCleanerManager:
         """Leave a partition alone until the next start: a pass failed on its data."""
         self._uncleanable.add(partition)
 
-    def forget(self, partition: TopicPartition) -> None:
-        """Forget a partition that was deleted or moved away."""
-        self._uncleanable.discard(partition)
-        self.update_checkpoint(partition, None)
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget partitions that were deleted or moved away."""
+        self._uncleanable.difference_update(partitions)
+        cleaned = self.cleaned_offsets()
+        self._store({one: end for one, end in cleaned.items() if one not in partitions})
 
     def _truncate_checkpoint(self, partition: TopicPartition, offset: int) -> None:
         """Lower how far a log is clean, because it was truncated to `offset`."""
@@ -209,11 +210,11 @@ class LogCleanerManager:
         if cleaned.get(partition, 0) > offset:
             self._checkpoint.write({**cleaned, partition: offset})
 
-    def update_checkpoint(self, partition: TopicPartition, offset: int | None) -> None:
-        """Store how far a log is clean, None for nothing known; logs that are gone are dropped."""
+    def update_checkpoint(self, partition: TopicPartition, offset: int) -> None:
+        """Store how far a log is clean."""
+        self._store({**self.cleaned_offsets(), partition: offset})
+
+    def _store(self, cleaned: Mapping[TopicPartition, int]) -> None:
+        """Store how far logs are clean, without those that are gone."""
         hosted = self._hosted()
-        cleaned = {one: end for one, end in self.cleaned_offsets().items() if one in hosted}
-        cleaned.pop(partition, None)
-        if offset is not None:
-            cleaned[partition] = offset
-        self._checkpoint.write(cleaned)
+        self._checkpoint.write({one: end for one, end in cleaned.items() if one in hosted})

@@ -409,19 +409,37 @@ class LogManager:
         target.store_log_starts()
         try:
             self._remove(source, topic_partition, source.logs.pop(topic_partition), now_ms)
+            source.store_recovery_points()
             source.store_log_starts()
         except DiskError as error:
             # The directory goes offline for it, and the replica is somewhere else by now.
             _log.error("%s: a replaced log remains: %s", source.path, error)
         return log
 
-    def async_delete(self, topic_partition: TopicPartition, *, now_ms: int) -> None:
-        """Take a partition's log out of use; its files go once the delay has passed."""
-        self._preferred.pop(topic_partition, None)
-        directory = self.directory_of(topic_partition)
-        if directory is not None:
-            self._remove(directory, topic_partition, directory.logs.pop(topic_partition), now_ms)
-        self.async_delete_future(topic_partition, now_ms=now_ms)
+    def async_delete(self, topic_partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
+        """Take the logs of partitions out of use; their files go once the delay has passed.
+
+        One that fails keeps none of the others: the first StorageError is raised in the end.
+        """
+        failures: list[StorageError] = []
+        changed: set[LogDirectory] = set()
+        for topic_partition in topic_partitions:
+            self._preferred.pop(topic_partition, None)
+            directory = self.directory_of(topic_partition)
+            try:
+                if directory is not None:
+                    changed.add(directory)
+                    log = directory.logs.pop(topic_partition)
+                    self._remove(directory, topic_partition, log, now_ms)
+                self.async_delete_future(topic_partition, now_ms=now_ms)
+            except StorageError as error:
+                failures.append(error)
+        # The file has all logs of a directory: once for all that leave.
+        for directory in self.directories:
+            if directory in changed:
+                directory.store_recovery_points()
+        if failures:
+            raise failures[0]
 
     def async_delete_future(self, topic_partition: TopicPartition, *, now_ms: int) -> None:
         """Take the log of a replica that was to move out of use, if there is one."""
@@ -429,6 +447,7 @@ class LogManager:
         if directory is not None:
             log = directory.future_logs.pop(topic_partition)
             self._remove(directory, topic_partition, log, now_ms)
+            directory.store_recovery_points()
 
     def _remove(
         self, directory: LogDirectory, topic_partition: TopicPartition, log: UnifiedLog, now_ms: int
@@ -436,7 +455,6 @@ class LogManager:
         log.local_log.abandon()
         path = directory.rename_leaving(topic_partition, self._unique(), DELETE_SUFFIX)
         self._deletions.append((now_ms + self._settings.delete_delay_ms, directory, path))
-        directory.store_recovery_points()
 
     def delete_logs(self, *, now_ms: int) -> int:
         """Remove the directories whose delay is over, and return their number."""

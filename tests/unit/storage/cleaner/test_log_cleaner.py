@@ -215,7 +215,7 @@ def test_a_log_that_cannot_be_read_is_left_alone(files: FaultyFiles) -> None:
     assert work.manager.uncleanable == {ONE}
     assert work.clean() == TWO
     assert work.clean() is None
-    work.manager.forget(ONE)
+    work.manager.forget([ONE])
     assert work.manager.uncleanable == frozenset()
     assert work.manager.cleaned_offsets().keys() == {TWO}
 
@@ -285,7 +285,7 @@ def test_no_pass_begins_over_an_aborted_partition_before_it_is_forgotten() -> No
     assert work.clean() == TWO
     assert work.clean() is None
     assert work.manager.cleaned_offsets() == {TWO: two.log.segments[-1].base_offset}
-    work.cleaner.forget(ONE)
+    work.cleaner.forget([ONE])
     work.logs[ONE] = hosted(files, TopicPartition("again", 0))
     assert work.clean() == ONE
 

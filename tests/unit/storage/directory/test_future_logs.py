@@ -178,7 +178,7 @@ def test_a_cancelled_move_leaves_nothing(files: FaultyFiles) -> None:
 def test_a_deleted_partition_takes_its_future_log_with_it(files: FaultyFiles) -> None:
     manager = started(files)
     moving(manager)
-    manager.async_delete(PARTITION, now_ms=NOW_MS)
+    manager.async_delete([PARTITION], now_ms=NOW_MS)
     assert (manager.get_log(PARTITION), manager.future_log(PARTITION)) == (None, None)
     assert manager.delete_logs(now_ms=NOW_MS + 50) == 2
 

@@ -74,7 +74,7 @@ def flush(two: TwoDirectories) -> None:
 
 
 def delete(two: TwoDirectories) -> None:
-    two.manager.async_delete(THERE, now_ms=NOW_MS)
+    two.manager.async_delete([THERE], now_ms=NOW_MS)
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from kvorum.storage.errors import CorruptFileError, DiskError, OffsetOutOfRangeE
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
+from kvorum.storage.small_files.offset_checkpoint_file import RECOVERY_POINT_CHECKPOINT
 from kvorum.storage.topic_log.log_validator import RecordValidationError
 from kvorum.storage.topic_log.timestamp_and_offset import first_record_since
 from kvorum.storage.topic_log.unified_log import UnifiedLog
@@ -174,17 +175,45 @@ def test_a_deleted_partition_goes_after_a_delay_and_its_name_can_be_used_again()
     files = FaultyFiles()
     manager = started(files)
     filled(manager)
-    manager.async_delete(PARTITION, now_ms=NOW_MS)
+    manager.async_delete([PARTITION], now_ms=NOW_MS)
     assert manager.delete_logs(now_ms=NOW_MS + 49) == 0
     assert values_in(created(manager)) == []
     assert manager.delete_logs(now_ms=NOW_MS + 50) == 1
     assert files.list_directories(ROOT) == ["topic-0"]
 
 
+def test_logs_that_leave_together_store_the_recovery_points_of_the_others_once(
+    files: FaultyFiles,
+) -> None:
+    """The file has the points of all logs: a write for each one that leaves is quadratic."""
+    manager = started(files)
+    leaving = [TopicPartition("leaving", number) for number in range(5)]
+    for partition in (PARTITION, *leaving):
+        created(manager, partition)
+    files.calls.clear()
+    manager.async_delete(leaving, now_ms=NOW_MS)
+    stored = [name for operation, name in files.calls if operation == "create"]
+    assert stored == [f"{RECOVERY_POINT_CHECKPOINT}.tmp"]
+    (directory,) = manager.directories
+    assert set(directory.logs) == {PARTITION}
+
+
+def test_a_log_that_cannot_leave_keeps_none_of_the_others(files: FaultyFiles) -> None:
+    manager = started(files)
+    leaving = [TopicPartition("leaving", number) for number in range(3)]
+    for partition in leaving:
+        created(manager, partition)
+    files.fail("rename", 1)
+    with pytest.raises(DiskError):
+        manager.async_delete(leaving, now_ms=NOW_MS)
+    assert manager.delete_logs(now_ms=NOW_MS + 50) == 2
+    assert files.list_directories(ROOT) == ["leaving-0"]
+
+
 def test_what_was_to_be_deleted_is_deleted_after_a_start(files: FaultyFiles) -> None:
     manager = started(files)
     filled(manager)
-    manager.async_delete(PARTITION, now_ms=NOW_MS)
+    manager.async_delete([PARTITION], now_ms=NOW_MS)
     manager.abandon()
     second = started(files)
     assert second.get_log(PARTITION) is None
@@ -218,7 +247,7 @@ def test_a_deleted_log_leaves_nothing_to_a_new_one_after_a_power_cut(*, is_resta
     """The new log is there, and no checkpoint has been stored since the former one was."""
     files = FaultyFiles()
     manager = with_checkpoints(files)
-    manager.async_delete(PARTITION, now_ms=NOW_MS)
+    manager.async_delete([PARTITION], now_ms=NOW_MS)
     if is_restarted:
         manager.abandon()
         manager = started(files)
