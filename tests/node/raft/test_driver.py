@@ -10,7 +10,7 @@ import pytest
 from tests.node.raft.cluster import CLUSTER_ID, LISTENER, RecordingListener, static_settings
 from tests.node.raft.stepped_runtime import SteppedRuntime
 
-from kvorum.node.raft.applier import Applier, committed_batch
+from kvorum.node.raft.applier import Applier, SnapshotReady, committed_batch
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.fetched_records import read_fetched
@@ -28,6 +28,7 @@ from kvorum.storage.errors import CorruptLogError
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
+from kvorum.storage.metadata_log.snapshot_writer import SnapshotWriter
 from kvorum.storage.small_files.quorum_state import QUORUM_STATE_FILE
 from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.messages.vote import VoteResponse
@@ -280,3 +281,53 @@ def test_a_stop_leaves_the_pieces_that_are_left_undone(log: MetadataLog) -> None
     applier.stop()
     assert not applier.has_work
     assert hearing.offsets == []
+
+
+class LoadingHearing(SlowHearing):
+    """Notes the ends of snapshots too."""
+
+    def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
+        self.offsets.append((snapshot.end_offset, -1))
+
+
+def install_snapshot(log: MetadataLog, snapshot_id: OffsetAndEpoch) -> SnapshotReady:
+    """Replace the log by a snapshot, as after a download."""
+    raw = log.snapshots.create(snapshot_id)
+    assert raw is not None
+    writer = SnapshotWriter(raw, epoch=snapshot_id.epoch, last_contained_timestamp_ms=1, now_ms=1)
+    writer.finish(now_ms=1)
+    raw.freeze()
+    assert log.truncate_to_latest_snapshot(now_ms=1)
+    return SnapshotReady(snapshot_id)
+
+
+def test_a_snapshot_takes_the_place_of_records_that_are_not_applied_yet(log: MetadataLog) -> None:
+    append(log, 0, b"a", b"b")
+    append(log, 2, b"c", b"d")
+    hearing = LoadingHearing()
+    applier = Applier(log, hearing)
+    applier.add(Committed(2))
+    applier.step()
+    applier.add(Committed(4))
+    applier.add(install_snapshot(log, OffsetAndEpoch(9, 1)))
+    applier.add(Committed(9))
+    while applier.has_work:
+        applier.step()
+    assert hearing.offsets == [(0, 1), (9, -1)]
+    assert applier.next_offset == 9
+
+
+def test_a_snapshot_that_is_replaced_before_its_turn_is_left_out(log: MetadataLog) -> None:
+    append(log, 0, b"a", b"b")
+    hearing = LoadingHearing()
+    applier = Applier(log, hearing)
+    applier.add(Committed(2))
+    applier.step()
+    applier.add(install_snapshot(log, OffsetAndEpoch(9, 1)))
+    applier.add(Committed(9))
+    applier.add(install_snapshot(log, OffsetAndEpoch(20, 1)))
+    applier.add(Committed(20))
+    while applier.has_work:
+        applier.step()
+    assert hearing.offsets == [(0, 1), (20, -1)]
+    assert applier.next_offset == 20

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 from kvorum.node.raft.control_records import quorum_control_records
@@ -128,7 +129,11 @@ Event: TypeAlias = Committed | LeadershipGained | LeadershipLost | LeaderChanged
 
 
 class Applier:
-    """Follows the high watermark; `next_offset` is the first offset not yet passed on."""
+    """Follows the high watermark; `next_offset` is the first offset not yet passed on.
+
+    A fetched snapshot may replace the log, and older snapshots, before all of their events have had
+    their turn. What is gone by then is left out, since the snapshot is among the later events.
+    """
 
     def __init__(self, log: MetadataLog, listener: RaftListener) -> None:
         self.next_offset = log.log_start_offset
@@ -208,7 +213,7 @@ class Applier:
         """Pass on a piece of the log; return whether that reached `high_watermark`."""
         end_offset = min(high_watermark, self._log.log_end_offset)
         if self._pieces is None:
-            if self.next_offset >= end_offset:
+            if self.next_offset >= end_offset or self._is_replaced():
                 return True
             batches = list(self._next_batches(end_offset))
             if not batches:
@@ -217,6 +222,13 @@ class Applier:
             self._given_offset = batches[-1].last_offset + 1
             self._pieces = self._listener.on_commit(batches)
         return self._go_on() and self.next_offset >= end_offset
+
+    def _is_replaced(self) -> bool:
+        """Return whether a later event's snapshot has replaced the records at `next_offset`."""
+        return self.next_offset < self._log.log_start_offset and self._has_later_snapshot()
+
+    def _has_later_snapshot(self) -> bool:
+        return any(isinstance(event, SnapshotReady) for event in islice(self._events, 1, None))
 
     def _next_batches(self, end_offset: int) -> Iterator[CommittedBatch]:
         offset, size = self.next_offset, 0
@@ -238,6 +250,8 @@ class Applier:
         """Pass on a snapshot, or a piece of it; return whether it is complete."""
         if self._pieces is None:
             snapshot = load_snapshot(self._log, snapshot_id)
+            if snapshot is None and self._has_later_snapshot():
+                return True
             if snapshot is None:
                 raise MissingSnapshotError(
                     "the snapshot at the start of the log is missing",
