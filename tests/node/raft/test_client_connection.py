@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 import struct
 import time
 from collections.abc import AsyncGenerator
@@ -50,6 +51,7 @@ VOTE = core.VoteRequest(
     epoch=1, replica=ReplicaKey(1), voter=None, log_end=OffsetAndEpoch(0, 0), is_pre_vote=False
 )
 SESSION_MS = 50
+SILENT_HOST = "192.0.2.1"
 
 
 async def connect(peer: FrameServer, timeout_ms: int = 5000) -> ClientConnection:
@@ -232,6 +234,33 @@ async def test_a_peer_that_accepts_and_says_nothing() -> None:
     async with FrameServer(never) as peer:
         with pytest.raises(ConnectFailedError, match="within 30 ms"):
             await connect(peer, timeout_ms=30)
+
+
+async def test_an_address_that_does_not_answer_leaves_time_for_those_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop = asyncio.get_running_loop()
+    connect_to = loop.sock_connect
+    asked: list[str] = []
+
+    async def addresses(_host: str, port: int, **_: object) -> list[tuple[object, ...]]:
+        hosts = (SILENT_HOST, HOST)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (host, port)) for host in hosts]
+
+    async def sock_connect(connecting: socket.socket, address: tuple[str, int]) -> None:
+        asked.append(address[0])
+        if address[0] == SILENT_HOST:
+            await asyncio.Event().wait()
+        await connect_to(connecting, address)
+
+    monkeypatch.setattr(loop, "getaddrinfo", addresses)
+    monkeypatch.setattr(loop, "sock_connect", sock_connect)
+    async with FrameServer(answering(versions())) as peer:
+        connection = await ClientConnection.open(
+            host="controllers.test", port=peer.port, client_id="test", timeout_ms=2000
+        )
+        assert asked == [SILENT_HOST, HOST]
+        await connection.close()
 
 
 async def test_closing_fails_who_waits_and_may_be_done_twice() -> None:

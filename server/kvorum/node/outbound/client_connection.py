@@ -156,10 +156,12 @@ class ClientConnection(asyncio.Protocol):
     ) -> Self:
         """Connect, authenticate and request the peer's versions, all within `timeout_ms`."""
         tls = security.tls
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_ms / 1000
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                connecting = await _connected_socket(host, port)
-                _, connection = await asyncio.get_running_loop().create_connection(
+            async with asyncio.timeout_at(deadline_s):
+                connecting = await _connected_socket(host, port, deadline_s=deadline_s)
+                _, connection = await loop.create_connection(
                     lambda: cls(client_id=client_id),
                     sock=connecting,
                     ssl=tls,
@@ -429,18 +431,24 @@ def _error_code_of(frame: bytes) -> int:
     return int.from_bytes(frame[4:6], "big", signed=True)
 
 
-async def _connected_socket(host: str, port: int) -> socket.socket:
+async def _connected_socket(host: str, port: int, *, deadline_s: float) -> socket.socket:
     """Connect to the first reachable address of a host.
 
-    Raises OSError, and ConnectionRefusedError only if every address refuses: asyncio's own function
-    does not distinguish that from other failures of a host with several addresses.
+    An address that does not answer has its share of the time up to `deadline_s`, of the loop's
+    clock, so that there is some for those after it. Raises OSError, and ConnectionRefusedError only
+    if every address refuses: asyncio's own function does not distinguish that from other failures
+    of a host with several addresses.
     """
+    loop = asyncio.get_running_loop()
     problems: list[OSError] = []
-    for family, kind, protocol, _, address in await _addresses_of(host, port):
+    addresses = await _addresses_of(host, port)
+    for index, (family, kind, protocol, _, address) in enumerate(addresses):
+        share_s = (deadline_s - loop.time()) / (len(addresses) - index)
         connecting = socket.socket(family, kind, protocol)
         try:
             connecting.setblocking(False)
-            await asyncio.get_running_loop().sock_connect(connecting, address)
+            async with asyncio.timeout(share_s):
+                await loop.sock_connect(connecting, address)
         except OSError as error:
             connecting.close()
             problems.append(error)
