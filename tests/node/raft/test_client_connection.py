@@ -454,6 +454,35 @@ async def test_only_a_replica_keeps_its_connection_after_an_answer(
     await channel.close()
 
 
+class SlowOutgoing(PlayedOutgoing):
+    """Opens a connection in the next turn of the loop."""
+
+    async def open(self, address: Address, *, client_id: str, timeout_ms: int) -> ClientConnection:
+        await asyncio.sleep(0)
+        return await super().open(address, client_id=client_id, timeout_ms=timeout_ms)
+
+
+@pytest.mark.parametrize(
+    ("destinations", "are_open"),
+    [
+        ((Destination(-2, "host", 9093), Destination(-2, "host", 9093)), [False, False]),
+        ((Destination(2, "host", 9093), Destination(2, "elsewhere", 9093)), [False, True]),
+    ],
+    ids=["bootstrap server", "other address"],
+)
+async def test_a_connection_that_is_opened_after_the_end_of_its_link_is_closed(
+    tmp_path: Path, destinations: tuple[Destination, Destination], are_open: list[bool]
+) -> None:
+    outgoing = SlowOutgoing()
+    channel, results = channel_over(outgoing, tmp_path, clock=SystemClock())
+    for number, destination in enumerate(destinations):
+        channel.send(Send(number, destination, VOTE))
+    for _ in destinations:
+        await results.get()
+    assert [one.is_open for one in outgoing.opened] == are_open
+    await channel.close()
+
+
 async def test_it_is_warned_of_more_than_once_and_not_at_every_try(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -93,6 +93,11 @@ class PeerLink:
         if self._connection is not None:
             self._connection.abort()
 
+    def abort_again(self) -> None:
+        """Close a connection that was opened since `abort`, if that was called."""
+        if self._is_closed:
+            self.abort()
+
     async def close(self) -> None:
         """Close the connection finally."""
         self._is_closed = True
@@ -152,20 +157,27 @@ class NetworkChannel:
     async def _exchange(self, send: Send) -> None:
         link = self._link_for(send)
         try:
-            result = await ask(await link.connection(), send.request, settings=self._settings)
-        except NoCommonVersionError as error:
-            result = PeerResult(core.RequestFailed(str(error), lacks_version=True))
-        except NobodyListensError as error:
-            result = PeerResult(core.RequestFailed(str(error), is_peer_gone=True))
-        except ConnectionLostError as error:
-            is_gone = await link.is_peer_gone()
-            result = PeerResult(core.RequestFailed(str(error), is_peer_gone=is_gone))
-        except (ClientConnectionError, WireError) as error:
-            result = PeerResult(core.RequestFailed(str(error)))
-        else:
-            self._let_go_of_bootstrap_server(send)
+            result = await self._ask(link, send)
+        finally:
+            # Another request may have had the link closed while this one was connecting.
+            link.abort_again()
         self._note(send, result)
         self._on_result(send.number, result)
+
+    async def _ask(self, link: PeerLink, send: Send) -> PeerResult:
+        try:
+            result = await ask(await link.connection(), send.request, settings=self._settings)
+        except NoCommonVersionError as error:
+            return PeerResult(core.RequestFailed(str(error), lacks_version=True))
+        except NobodyListensError as error:
+            return PeerResult(core.RequestFailed(str(error), is_peer_gone=True))
+        except ConnectionLostError as error:
+            is_gone = await link.is_peer_gone()
+            return PeerResult(core.RequestFailed(str(error), is_peer_gone=is_gone))
+        except (ClientConnectionError, WireError) as error:
+            return PeerResult(core.RequestFailed(str(error)))
+        self._let_go_of_bootstrap_server(send)
+        return result
 
     def _let_go_of_bootstrap_server(self, send: Send) -> None:
         """Close a link whose address may be a balancer's: next time it may lead to another replica.
