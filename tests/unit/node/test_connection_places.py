@@ -161,6 +161,19 @@ def test_dynamic_limits_count_from_the_next_connection_on(
     assert admitted(public, "PUBLIC") == 0, "three are above the limit of the properties"
 
 
+@pytest.mark.parametrize("host", ["10.0.0..1", f"{'a' * 64}.example"], ids=["empty", "too long"])
+def test_an_override_of_what_can_be_no_host_changes_nothing(
+    host: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    overrides = {"max.connections.per.ip.overrides": f"{host}:5"}
+    quotas = quotas_of(node_config(max_connections="1"))
+    quotas.on_image(image_with(max_connections="3", **overrides))
+    assert host in caplog.text
+    assert admitted(quotas.of_listener("PUBLIC"), "PUBLIC") == 1
+    with pytest.raises(NodeStartError, match=host):
+        quotas_of(node_config(**overrides))
+
+
 def test_a_dynamic_rate_counts_from_the_next_connection_on() -> None:
     quotas = quotas_of(node_config())
     public = quotas.of_listener("PUBLIC")

@@ -263,7 +263,7 @@ def _overrides(network: NetworkSettings) -> Mapping[str, int]:
 def _addresses(host: str) -> set[str]:
     try:
         found = socket.getaddrinfo(host, None)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         raise NodeStartError(
             f"max.connections.per.ip.overrides names a host without an address: {host}: {error}"
         ) from error
