@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from immutables import Map
 
+from kvorum.broker.views.reconfiguration import CONFIG_EXCEPTION, invalid_dynamic_configuration
 from kvorum.metadata.api import invalid_request
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
@@ -36,7 +37,6 @@ _FAULT: Final = (
     "Encountered metadata publishing fault: Error updating node with new configuration: %s"
 )
 _VALIDATION: Final = "Validation of dynamic config update of SSLFactory failed: "
-_CONFIG_EXCEPTION: Final = "org.apache.kafka.common.config.ConfigException"
 _CONFIGURATION_EXCEPTION: Final = "org.apache.kafka.common.errors.InvalidConfigurationException"
 _log = logging.getLogger(__name__)
 
@@ -108,10 +108,7 @@ class TlsRenewal:
         except ConfigError as error:
             raise invalid_request(str(error)) from error
         except InvalidSslSettingsError as error:
-            raise invalid_request(
-                f"Invalid value {_CONFIG_EXCEPTION}: {_told(error)} for configuration Invalid "
-                "dynamic configuration"
-            ) from error
+            raise invalid_dynamic_configuration(_told(error)) from error
 
     def _are_other(self, name: str, settings: SslSettings) -> bool:
         """Return whether a listener, or a connection to it, has other settings now."""
@@ -155,5 +152,5 @@ class TlsRenewal:
 
 def _told(error: InvalidSslSettingsError) -> str:
     """Return the text of an error as Kafka's SslFactory has it."""
-    kind = _CONFIG_EXCEPTION if isinstance(error, UnfitStoresError) else _CONFIGURATION_EXCEPTION
+    kind = CONFIG_EXCEPTION if isinstance(error, UnfitStoresError) else _CONFIGURATION_EXCEPTION
     return f"{_VALIDATION}{kind}: {error}"

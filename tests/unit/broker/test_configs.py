@@ -43,6 +43,18 @@ INTERVAL = "group.consumer.assignment.interval.ms"
 OUT_OF_BOUNDS = (
     f"{INTERVAL} must be less than or equal to group.consumer.max.assignment.interval.ms"
 )
+UNFIT = (
+    "Invalid value org.apache.kafka.common.config.ConfigException: {} for configuration Invalid "
+    "dynamic configuration"
+)
+TOO_MANY_FETCHERS = UNFIT.format(
+    "Dynamic thread count update validation failed for num.replica.fetchers=3, value should not be "
+    "greater than double the current value 1"
+)
+TOO_FEW_THREADS = UNFIT.format(
+    "Dynamic thread count update validation failed for num.io.threads=3, value should be at least "
+    "half the current value 8"
+)
 
 
 def view(texts: Mapping[str, str] | None = None) -> BrokerView:
@@ -361,6 +373,9 @@ REFUSALS = [
     ),
     (INVALID, Resource(BROKER, "1", [Alter(INTERVAL, SET, "15001")]), OUT_OF_BOUNDS),
     (INVALID, Resource(BROKER, "", [Alter(INTERVAL, SET, "15001")]), OUT_OF_BOUNDS),
+    (INVALID, Resource(BROKER, "1", [Alter("num.replica.fetchers", SET, "3")]), TOO_MANY_FETCHERS),
+    (INVALID, Resource(BROKER, "", [Alter("num.replica.fetchers", SET, "3")]), TOO_MANY_FETCHERS),
+    (INVALID, Resource(BROKER, "", [Alter("num.io.threads", SET, "3")]), TOO_FEW_THREADS),
     (INVALID, Resource(BROKER, "1", [Alter("a", 9, "1")]), "Unknown operations type 9"),
     (
         ErrorCode.INVALID_CONFIG,
@@ -413,6 +428,33 @@ def test_what_a_broker_passes_on() -> None:
     found = screen(MetadataImage(), request, VIEW)
     assert not found.answers
     assert found.remaining == request
+
+
+@pytest.mark.parametrize(
+    ("change", "is_refused"),
+    [
+        (Alter("num.replica.fetchers", SET, "4"), False),
+        (Alter("num.replica.fetchers", SET, "16"), False),
+        (Alter("num.replica.fetchers", SET, "17"), True),
+        (Alter("num.replica.fetchers", DELETE, None), True),
+        (Alter("log.retention.ms", SET, "1"), False),
+    ],
+)
+def test_threads_become_at_most_twice_as_many_or_half_as_many_as_are_in_force(
+    change: IncrementalAlterConfigsRequest.AlterableConfig, *, is_refused: bool
+) -> None:
+    """The value of this broker counts before the one of its properties, which counts without it."""
+    image = image_with(dynamic("num.replica.fetchers", "8", broker="1"))
+    request = IncrementalAlterConfigsRequest(resources=[Resource(BROKER, "1", [change])])
+    found = screen(image, request, view({"num.replica.fetchers": "3"}))
+    assert bool(found.answers) is is_refused
+
+
+def test_a_value_for_all_brokers_is_not_judged_where_this_broker_has_its_own() -> None:
+    image = image_with(dynamic("num.replica.fetchers", "8", broker="1"))
+    assert not screened(
+        Resource(BROKER, "", [Alter("num.replica.fetchers", SET, "99")]), image=image
+    ).answers
 
 
 def test_lists_are_judged_with_what_they_are_added_to() -> None:

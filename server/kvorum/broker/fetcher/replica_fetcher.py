@@ -127,6 +127,15 @@ class ReplicaFetcher:
         """The partitions that are fetched."""
         return frozenset(self._states)
 
+    @property
+    def partitions(self) -> Sequence[Partition]:
+        """The partitions that are fetched, in the order of their requests."""
+        return [state.partition for state in self._states.values()]
+
+    def is_fetched(self, key: Key) -> bool:
+        """Return whether a partition is fetched."""
+        return key in self._states
+
     def writes_behind(self) -> Iterator[DiskQueue]:
         """Yield the writes of logs that have to be done before these are fetched again."""
         writes = (state.partition.log.writes for state in self._states.values())

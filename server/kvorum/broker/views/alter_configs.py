@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from kvorum.broker.view_api import BrokerView
 from kvorum.broker.views.config_layers import PER_LISTENER_ONLY, ConfigLayers, config_layers
+from kvorum.broker.views.reconfiguration import check_reconfiguration
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import RequestError, invalid_request
 from kvorum.metadata.config_definitions import (
@@ -245,7 +246,9 @@ def _check_resource(
     changed = changed_values({} if replaces_all else current, operations)
     check_broker_values(changed, is_of_one_broker=is_of_one_broker)
     changes = {"node" if is_of_one_broker else "cluster": changed}
-    _check_bounds(replace(layers, **changes))
+    following = replace(layers, **changes)
+    _check_bounds(following)
+    check_reconfiguration(layers, following)
     if is_of_one_broker:
         view.check_stores(changed)
 

@@ -1,7 +1,7 @@
 """The fetchers of a broker: Kafka's ReplicaFetcherManager, ReplicaFetcherThread."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
@@ -239,6 +239,34 @@ class ReplicaFetcherManager:
             self._threads[place] = thread
         self._of_partition[partition.key] = place
         thread.add(partition, partition.leader_epoch)
+
+    def resize_thread_pool(self, fetcher_count: int) -> Sequence[Partition]:
+        """Have so many fetchers for each leader; return the partitions that are to `migrate`."""
+        if fetcher_count == self._fetcher_count:
+            return ()
+        _log.info(
+            LogEvent(
+                "The number of fetchers for each leader changes",
+                before=self._fetcher_count,
+                after=fetcher_count,
+            )
+        )
+        self._fetcher_count = fetcher_count
+        return [one for thread in self._threads.values() for one in thread.fetcher.partitions]
+
+    def migrate(self, partition: Partition) -> None:
+        """Have another fetcher go on with a partition whose log is not being truncated.
+
+        One that is fetched no longer, or has failed, is left as it is.
+        """
+        key = partition.key
+        place = self._of_partition.get(key)
+        if place is None or not self._threads[place].fetcher.is_fetched(key):
+            return
+        leader_id, number = place
+        if number != fetcher_id_of(partition.topic_partition, self._fetcher_count):
+            self.remove_fetcher_for_partition(key)
+            self.add_fetcher_for_partition(partition, leader_id)
 
     def remove_fetcher_for_partition(self, key: Key) -> None:
         """Fetch a partition no longer, if it is fetched."""

@@ -19,6 +19,7 @@ from kvorum.broker.partition_leader.isr_changes import IsrChanges
 from kvorum.broker.partition_leader.leader import IsrProposal
 from kvorum.broker.partition_leader.outcomes import Answer
 from kvorum.broker.topic_log_configs import TopicConfigs
+from kvorum.broker.views.reconfiguration import FETCHER_COUNT, number_of
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.broker_logs import BrokerLogs
 from kvorum.node.broker.controller_reports import AssignmentsManager, DefaultAlterPartitionManager
@@ -161,11 +162,23 @@ class ReplicaManager:
                 self.turns.beat()
             if changes.deletes:
                 self.topic_stats.retain(one.topic_partition.topic for one in self.partitions)
+            await self._resize_fetchers(before, image)
             await self._take_roles(changes, image)
             if self._is_ending:
                 return False
             self._update_configs(before, image)
             return True
+
+    async def _resize_fetchers(self, before: MetadataImage, image: MetadataImage) -> None:
+        """Have as many fetchers for each leader as an image says; idle ones end later."""
+        if image.configs is before.configs:
+            return
+        count = number_of(FETCHER_COUNT, self._configs.layers(image))
+        for partition in self.fetchers.resize_thread_pool(count):
+            await self._end_truncation(partition.key)
+            self.fetchers.migrate(partition)
+            # Heartbeats must not wait for all of them.
+            await other_work(self._broker.runtime)
 
     def _update_configs(self, before: MetadataImage, image: MetadataImage) -> None:
         """Give logs and leaders the settings that have changed."""
@@ -186,7 +199,7 @@ class ReplicaManager:
                 return
             await self._make_partitions(infos)
             for info in infos:
-                await self._end_truncation(info)
+                await self._end_truncation(info.key)
                 self._lead(info, image)
                 # Heartbeats must not wait for all of them.
                 await other_work(self._broker.runtime)
@@ -196,7 +209,7 @@ class ReplicaManager:
                 return
             await self._make_partitions(infos)
             for info in infos:
-                await self._end_truncation(info)
+                await self._end_truncation(info.key)
                 self._follow(info, image)
             self.turns.beat()
         await self.fetchers.shutdown_idle_fetcher_threads()
@@ -222,9 +235,9 @@ class ReplicaManager:
                     isr_changes=self.isr_changes,
                 )
 
-    async def _end_truncation(self, info: PartitionInfo) -> None:
-        """Wait until the log of a partition is not being truncated, which is to change its role."""
-        partition = self._partitions.get(info.key)
+    async def _end_truncation(self, key: tuple[bytes, int]) -> None:
+        """Wait until the log of a partition that is to change is not being truncated."""
+        partition = self._partitions.get(key)
         while partition is not None and partition.log.local_log.is_truncating:
             await stored(partition.log.writes)
 
