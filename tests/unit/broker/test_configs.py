@@ -376,6 +376,26 @@ REFUSALS = [
     (INVALID, Resource(BROKER, "1", [Alter("num.replica.fetchers", SET, "3")]), TOO_MANY_FETCHERS),
     (INVALID, Resource(BROKER, "", [Alter("num.replica.fetchers", SET, "3")]), TOO_MANY_FETCHERS),
     (INVALID, Resource(BROKER, "", [Alter("num.io.threads", SET, "3")]), TOO_FEW_THREADS),
+    (
+        INVALID,
+        Resource(BROKER, "1", [Alter("log.cleaner.threads", SET, "3")]),
+        UNFIT.format(
+            "Log cleaner threads cannot be increased to more than double the current value 1"
+        ),
+    ),
+    (
+        INVALID,
+        Resource(BROKER, "", [Alter("log.cleaner.threads", SET, "0")]),
+        UNFIT.format("Log cleaner threads should be at least 1"),
+    ),
+    (
+        INVALID,
+        Resource(BROKER, "", [Alter("log.cleaner.dedupe.buffer.size", SET, "1048576")]),
+        (
+            "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner "
+            "thread."
+        ),
+    ),
     (INVALID, Resource(BROKER, "1", [Alter("a", 9, "1")]), "Unknown operations type 9"),
     (
         ErrorCode.INVALID_CONFIG,
@@ -448,6 +468,15 @@ def test_threads_become_at_most_twice_as_many_or_half_as_many_as_are_in_force(
     request = IncrementalAlterConfigsRequest(resources=[Resource(BROKER, "1", [change])])
     found = screen(image, request, view({"num.replica.fetchers": "3"}))
     assert bool(found.answers) is is_refused
+
+
+def test_the_threads_of_a_cleaner_are_judged_by_those_in_force() -> None:
+    image = image_with(dynamic("log.cleaner.threads", "8"))
+    for count, is_refused in (("3", True), ("4", False), ("16", False), ("17", True)):
+        change = Resource(BROKER, "", [Alter("log.cleaner.threads", SET, count)])
+        assert bool(screened(change, image=image).answers) is is_refused
+        request = IncrementalAlterConfigsRequest(resources=[change])
+        assert not screen(image, request, view({"log.cleaner.enable": "false"})).answers
 
 
 def test_a_value_for_all_brokers_is_not_judged_where_this_broker_has_its_own() -> None:

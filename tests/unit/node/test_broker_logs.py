@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
+import pytest
 from tests.support.faulty_files import FaultyFiles
 from tests.support.waiting import wait_for_async
 from tests.unit.storage.local_logs import CHANGES
@@ -21,6 +22,7 @@ from tests.unit.storage.topic_logs import (
 )
 
 from kvorum.broker.topic_log_configs import PRODUCER_EXPIRATION, TopicConfigs
+from kvorum.broker.views.config_layers import config_layers
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.asyncio_runtime import AsyncioRuntime
@@ -95,7 +97,7 @@ class Broker:
         configs = TopicConfigs(broker.id, {})
         manager = LogManager(
             LogManagerSettings(),
-            config_of=lambda _topic: LAST_SEGMENTS,
+            config_of=lambda topic: LAST_SEGMENTS if topic == PARTITION.topic else COMPACTED,
             producer_expiration_ms=lambda: configs.producer_expiration_ms(self.image),
             random=Random(1),
         )
@@ -287,3 +289,56 @@ async def test_a_partition_is_left_alone_until_its_deletion_is_done(tmp_path: Pa
     await run(cleaner.shutdown())
     runtime.close()
     manager.shutdown(broker_epoch=1)
+
+
+class CleanedBroker(Broker):
+    """A broker whose cleaner has compacted a log, and rests from then on."""
+
+    def __init__(self) -> None:
+        super().__init__(replace(SETTINGS, cleaner=replace(CLEANING, backoff_ms=NEVER_MS)))
+        fill(self.logs.manager, STAYING, 60)
+        self.logs.begin_schedule()
+        assert self.is_soon_clean(STAYING)
+
+    def is_clean_after_writes_to(self, partition: TopicPartition) -> bool:
+        """Write to a compacted log, and return whether it is clean soon."""
+        fill(self.logs.manager, partition, 60)
+        return self.is_soon_clean(partition)
+
+    def is_soon_clean(self, partition: TopicPartition) -> bool:
+        self.run_for(100)
+        return partition in self.logs.manager.directories[0].cleaner_checkpoint.read()
+
+    def change(self, **values: str) -> None:
+        """Give all brokers of the cluster dynamic values; an underscore stands for a dot."""
+        for name, value in values.items():
+            record = ConfigRecord(ResourceType.BROKER, "", name.replace("_", "."), value or None)
+            self.image = self.image.apply(record, 0, 0)
+        self.logs.reconfigure(config_layers(self.image.configs, node_id=1, texts={}))
+        self.run_for(100)
+
+
+def test_a_cleaner_that_rests_looks_at_once_with_its_new_settings() -> None:
+    broker = CleanedBroker()
+    assert not broker.is_clean_after_writes_to(LEAVING)
+    broker.change(log_cleaner_dedupe_buffer_size="50000")
+    assert broker.is_soon_clean(LEAVING)
+
+
+def test_a_dynamic_rest_of_the_cleaner_counts_until_it_is_taken_back() -> None:
+    broker = CleanedBroker()
+    broker.change(log_cleaner_backoff_ms="20")
+    assert broker.is_clean_after_writes_to(LEAVING)
+    broker.change(log_cleaner_backoff_ms="")
+    assert not broker.is_clean_after_writes_to(TopicPartition("another", 0))
+
+
+def test_a_memory_of_the_cleaner_that_takes_no_key_is_logged_and_not_used(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broker = CleanedBroker()
+    broker.change(log_cleaner_io_buffer_load_factor="0", log_cleaner_backoff_ms="20")
+    assert "The settings of compaction stay as they were" in caplog.text
+    assert not broker.is_clean_after_writes_to(LEAVING)
+    broker.change(log_cleaner_io_buffer_load_factor="")
+    assert broker.is_soon_clean(LEAVING)

@@ -1,6 +1,7 @@
 """The fetchers of a broker while the number of them for each leader changes."""
 
 from random import Random
+from types import SimpleNamespace
 from typing import Any, Final, cast
 
 import pytest
@@ -33,6 +34,9 @@ WINDOWS = MetricConfig(11, 1_000)
 def raise_error(result: Exception | None) -> None:
     if result is not None:
         raise result
+
+
+def ignore(_: object) -> None: ...
 
 
 class Leader:
@@ -97,7 +101,7 @@ class World:
         unused = cast("Any", None)
         self._replicas = ReplicaManager(
             broker,
-            unused,
+            cast("Any", SimpleNamespace(reconfigure=ignore)),
             TopicConfigs(two.id, {}),
             fetchers=self.fetchers,
             log_dir_moves=unused,

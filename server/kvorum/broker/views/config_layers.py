@@ -7,13 +7,16 @@ from typing import Final
 from kvorum.metadata.config_definitions import (
     BROKER_CONFIGS,
     InvalidConfigError,
+    Settings,
     UpdateMode,
     bounded_intervals,
     broker_definition,
     broker_synonyms,
+    broker_value,
     convert_to_text,
     default_value,
     parse_value,
+    updated_settings,
 )
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 from kvorum.metadata.effective_configs import BrokerConfigLayers, ConfigSource
@@ -74,6 +77,13 @@ class ConfigLayers(BrokerConfigLayers):
                 found.append(Synonym(synonym, default, ConfigSource.DEFAULT))
         own = [index for index, synonym in enumerate(found) if synonym.name == name]
         return found[own[0] :] if own else []
+
+    def updated(self, settings: Settings) -> Settings:
+        """Return a node's settings with the dynamic values of those of their keys that have one."""
+        texts = self.texts()
+        return updated_settings(
+            settings, lambda name: broker_value(name, texts), {*self.node, *self.cluster}
+        )
 
     def texts(self) -> dict[str, str]:
         """Return the effective value of each key that is set explicitly.

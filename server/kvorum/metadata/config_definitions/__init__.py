@@ -6,6 +6,7 @@ the `validate_*` functions check a resource's texts as a whole. They raise `Inva
 Kafka's own message.
 """
 
+from kvorum.metadata.config_definitions.cleaner_bounds import check_cleaner_memory
 from kvorum.metadata.config_definitions.definition import ConfigDefinition, ConfigType, UpdateMode
 from kvorum.metadata.config_definitions.endpoints import (
     QuorumVoterEntry,
@@ -20,7 +21,13 @@ from kvorum.metadata.config_definitions.rules import (
     validate_group_configs,
     validate_topic_configs,
 )
-from kvorum.metadata.config_definitions.settings import Settings, ValueOf, keys_of, read_settings
+from kvorum.metadata.config_definitions.settings import (
+    Settings,
+    ValueOf,
+    keys_of,
+    read_settings,
+    updated_settings,
+)
 from kvorum.metadata.config_definitions.tables import (
     BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
@@ -64,6 +71,7 @@ __all__ = [
     "broker_definition",
     "broker_synonyms",
     "broker_value",
+    "check_cleaner_memory",
     "check_group_bounds",
     "convert_to_text",
     "default_value",
@@ -81,6 +89,7 @@ __all__ = [
     "read_settings",
     "topic_defaults",
     "topic_synonym",
+    "updated_settings",
     "validate_client_metrics_configs",
     "validate_group_configs",
     "validate_topic_configs",

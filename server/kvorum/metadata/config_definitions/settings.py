@@ -5,8 +5,8 @@ first counts whose value is not missing, empty or 0. A function after the keys r
 of all of them and returns the field's. A field of another settings class is read in the same way.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from types import MappingProxyType
 from typing import Annotated, NamedTuple, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
@@ -60,6 +60,19 @@ def read_settings(settings: type[Settings], value_of: ValueOf, **given: object) 
     """Build a settings class from the values of its keys; fields in `given` are not read."""
     kind: type = settings
     build: Callable[..., Settings] = settings
-    fields = keyed_fields(kind)
-    read = {name: each.read(value_of) for name, each in fields.items() if name not in given}
+    keyed = keyed_fields(kind)
+    read = {name: each.read(value_of) for name, each in keyed.items() if name not in given}
     return build(**read, **given)
+
+
+def updated_settings(settings: Settings, value_of: ValueOf, keys: Collection[str]) -> Settings:
+    """Return a dataclass of settings whose fields that come from some of `keys` are read again."""
+    kind: type = type(settings)
+    read = keyed_fields(kind)
+    names = (each.name for each in fields(kind))
+    kept = {
+        name: getattr(settings, name)
+        for name in names
+        if name not in read or read[name].keys.isdisjoint(keys)
+    }
+    return read_settings(type(settings), value_of, **kept)

@@ -13,13 +13,14 @@ from functools import partial
 from typing import Final
 
 from kvorum.broker.local_replica_changes import PartitionInfo, local_changes
+from kvorum.broker.views.config_layers import ConfigLayers
 from kvorum.metadata import directory_ids
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.broker.stored_appends import stored
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.config.settings import CleanerSettings, LogSettings
-from kvorum.node.coroutines import OneAtATime, Task, other_work, sleep
+from kvorum.node.coroutines import OneAtATime, Signal, Task, other_work, sleep
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.runtime import ThreadedRuntime
 from kvorum.storage.cleaner.cleaner import LogCleaner
@@ -54,6 +55,7 @@ class CleanerThread:
         self._thread = OneAtATime(runtime)
         self._cleaners: dict[LogDirectory, LogCleaner] = {}
         self._task: Task[None] | None = None
+        self._has_changed = Signal(runtime)
         self._is_over = False
 
     def startup(self) -> None:
@@ -61,9 +63,26 @@ class CleanerThread:
         settings = self._settings
         if not settings.is_enabled:
             return
-        keys = OffsetMap(size_bytes=settings.dedupe_buffer_bytes, load_factor=settings.load_factor)
+        keys = _offset_map(settings)
         self._cleaners = {one: _cleaner_of(one, keys) for one in self._logs.directories}
-        self._task = Task(self._run(settings.backoff_ms), _on_end)
+        self._task = Task(self._run(), _on_end)
+
+    def reconfigure(self, settings: CleanerSettings) -> None:
+        """Let other settings count from the next pass on; if none runs, look at the logs at once.
+
+        Settings whose memory takes not even one key are logged, and those before stay.
+        """
+        if settings == self._settings or not settings.is_enabled:
+            return
+        try:
+            keys = _offset_map(settings)
+        except ValueError as error:
+            _log.error(LogEvent("The settings of compaction stay as they were", error=str(error)))
+            return
+        self._settings = settings
+        for cleaner in self._cleaners.values():
+            cleaner.use(keys)
+        self._has_changed.set()
 
     async def shutdown(self) -> None:
         """End a running pass, and return when the thread does nothing any more."""
@@ -112,11 +131,12 @@ class CleanerThread:
             cleaner, other = self._cleaners[source], self._cleaners[target]
             await self._thread.in_thread(partial(cleaner.alter_checkpoint_dir, partition, other))
 
-    async def _run(self, backoff_ms: int) -> None:
+    async def _run(self) -> None:
         while True:
+            self._has_changed.clear()
             cleaned = [await self._clean_filthiest(*each) for each in self._cleaners.items()]
             if not any(cleaned):
-                await sleep(self._runtime, backoff_ms)
+                await self._has_changed.wait(self._settings.backoff_ms)
 
     async def _clean_filthiest(self, directory: LogDirectory, cleaner: LogCleaner) -> bool:
         """Return whether a log of the directory was cleaned."""
@@ -162,6 +182,11 @@ class CleanerThread:
             work()
 
         self._runtime.run_in_loop(unless_over)
+
+
+def _offset_map(settings: CleanerSettings) -> OffsetMap:
+    """Return the memory for keys; raises ValueError if it takes none."""
+    return OffsetMap(size_bytes=settings.dedupe_buffer_bytes, load_factor=settings.load_factor)
 
 
 def _cleaner_of(directory: LogDirectory, keys: OffsetMap) -> LogCleaner:
@@ -220,6 +245,10 @@ class BrokerLogs:
                 has_offline_log_dirs=has_offline_log_dirs,
             )
         )
+
+    def reconfigure(self, layers: ConfigLayers) -> None:
+        """Let the dynamic values of this broker count."""
+        self.cleaner.reconfigure(layers.updated(self._settings.cleaner))
 
     def directory_to_report(self, info: PartitionInfo, image: MetadataImage) -> LogDirectory | None:
         """Return where a log is, unless the metadata log has it there already (KIP-858)."""

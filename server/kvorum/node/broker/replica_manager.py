@@ -182,6 +182,8 @@ class ReplicaManager:
 
     def _update_configs(self, before: MetadataImage, image: MetadataImage) -> None:
         """Give logs and leaders the settings that have changed."""
+        if image.configs is not before.configs:
+            self._logs.reconfigure(self._configs.layers(image))
         topics = {partition.topic_partition.topic for partition in self._partitions.values()}
         changed = self._configs.changed(before, image, topics)
         for partition in self._online() if changed else ():

@@ -5,7 +5,11 @@ from collections.abc import Iterable
 from itertools import chain
 
 from kvorum.groups.settings import REBALANCE_PROTOCOLS
-from kvorum.metadata.config_definitions import check_group_bounds, topic_defaults
+from kvorum.metadata.config_definitions import (
+    check_cleaner_memory,
+    check_group_bounds,
+    topic_defaults,
+)
 from kvorum.node.config.assignors import check_assignors
 from kvorum.node.config.errors import ConfigError, config_errors, require
 from kvorum.node.config.listeners import Listener, Listeners, parse_map
@@ -18,7 +22,6 @@ from kvorum.node.config.settings import (
 )
 from kvorum.node.config.values import NodeValues
 
-_MIB = 1024 * 1024
 _HOST_CHARACTERS = re.compile(r"[0-9a-zA-Z\-%._:]*\Z")
 _NAMES = "controller.listener.names"
 _MAP = "listener.security.protocol.map"
@@ -88,12 +91,8 @@ def _check_log(values: NodeValues) -> None:
         of_topics["retention.ms"] != 0,
         "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
     )
-    per_thread = values.integer("log.cleaner.dedupe.buffer.size") // max(
-        1, values.integer("log.cleaner.threads")
-    )
-    require(
-        per_thread > _MIB, "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."
-    )
+    with config_errors():
+        check_cleaner_memory(values.value_of)
 
 
 def _check_replication(values: NodeValues) -> None:

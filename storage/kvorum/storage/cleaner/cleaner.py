@@ -312,6 +312,10 @@ class LogCleaner:
         self._files = files
         self._aborted: set[TopicPartition] = set()
 
+    def use(self, offset_map: OffsetMap) -> None:
+        """Have another offset map from the next pass on; any thread may call this."""
+        self._map = offset_map
+
     def abort_cleaning(self, partition: TopicPartition) -> None:
         """End a running pass over a partition soon, and begin none; any thread may call this.
 

@@ -13,7 +13,7 @@ from kvorum.storage.cleaner.batch_filter import LastRecord
 from kvorum.storage.cleaner.cleaner import CleanedLog, Cleaner, LogCleaner
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.cleaner.log_cleaner_manager import HostedLog, LogCleanerManager, cleanable_part
-from kvorum.storage.cleaner.offset_map import OffsetMap
+from kvorum.storage.cleaner.offset_map import SLOT_BYTES, OffsetMap
 from kvorum.storage.cleaner.shared_log import SharedLog
 from kvorum.storage.errors import CorruptFileError, CorruptLogError, DiskError
 from kvorum.storage.log.local_log import LocalLog
@@ -124,6 +124,14 @@ def test_a_log_that_is_not_used_for_now_is_clean_as_far_as_it_was(files: FaultyF
     assert work.clean() == TWO
     end = one.log.segments[-1].base_offset
     assert work.manager.cleaned_offsets() == {ONE: end, TWO: two.log.segments[-1].base_offset}
+
+
+def test_another_memory_for_keys_counts_from_the_next_pass_on(files: FaultyFiles) -> None:
+    work = Round(files, (ONE, hosted(files, ONE)))
+    work.cleaner.use(OffsetMap(size_bytes=2 * SLOT_BYTES, load_factor=0.9))
+    done = work.clean_filthiest()
+    assert done is not None
+    assert done.end_offset == 1
 
 
 def test_half_of_a_log_is_not_more_than_half(files: FaultyFiles) -> None:
