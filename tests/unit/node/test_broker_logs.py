@@ -342,3 +342,28 @@ def test_a_memory_of_the_cleaner_that_takes_no_key_is_logged_and_not_used(
     assert not broker.is_clean_after_writes_to(LEAVING)
     broker.change(log_cleaner_io_buffer_load_factor="")
     assert broker.is_soon_clean(LEAVING)
+
+
+def test_a_dynamic_delay_counts_for_the_files_of_partitions_that_are_deleted_already() -> None:
+    broker = CleanedBroker()
+    broker.logs.manager.async_delete(STAYING, now_ms=broker.wall_ms())
+    broker.run_for(100)
+    assert any("-delete" in str(path) for path in broker.files.names)
+    broker.change(log_segment_delete_delay_ms="50")
+    assert not any("-delete" in str(path) for path in broker.files.names)
+
+
+def test_a_dynamic_number_of_threads_counts_when_logs_are_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker = CleanedBroker()
+    numbers: list[int] = []
+
+    def note(_: LogDirectory, *, thread_count: int) -> bool:
+        numbers.append(thread_count)
+        return False
+
+    monkeypatch.setattr(LogDirectory, "close", note)
+    broker.change(num_recovery_threads_per_data_dir="4")
+    broker.logs.manager.shutdown(broker_epoch=1)
+    assert numbers == [4]

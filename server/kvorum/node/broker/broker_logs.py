@@ -216,6 +216,7 @@ class BrokerLogs:
         self._broker = broker
         self._runtime = broker.runtime
         self._settings = settings
+        self._manager_settings = manager.settings
         self._deletion_check_ms = deletion_check_ms
         self._flushes = OneAtATime(broker.runtime)
         self._flushing: set[UnifiedLog] = set()
@@ -249,6 +250,7 @@ class BrokerLogs:
     def reconfigure(self, layers: ConfigLayers) -> None:
         """Let the dynamic values of this broker count."""
         self.cleaner.reconfigure(layers.updated(self._settings.cleaner))
+        self.manager.settings = layers.updated(self._manager_settings)
 
     def directory_to_report(self, info: PartitionInfo, image: MetadataImage) -> LogDirectory | None:
         """Return where a log is, unless the metadata log has it there already (KIP-858)."""

@@ -74,12 +74,14 @@ class LogManager:
         """`threads` truncate, and write what is appended while a disk is slow (`disk_queue`)."""
         self.directories: tuple[LogDirectory, ...] = ()
         self.has_offline_log_dirs = False
-        self._settings = settings
+        self.settings = settings
+        """The settings that count now, in whose place others may be set at any time."""
         self._config_of = config_of
         self._producer_expiration_ms = producer_expiration_ms
         self._random = random
         self._threads = threads
         self._cordoned = cordoned
+        # Each with the time at which its delay begins.
         self._deletions: list[tuple[int, LogDirectory, Path]] = []
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         self._is_fetchable: Callable[[TopicPartition], bool] = lambda _: False
@@ -136,8 +138,7 @@ class LogManager:
         now_ms: int,
     ) -> None:
         directory.keep_checkpoints_of({*found.partitions, *found.futures})
-        due_ms = now_ms + self._settings.delete_delay_ms
-        self._deletions += [(due_ms, directory, directory.path / name) for name in found.deleted]
+        self._deletions += [(now_ms, directory, directory.path / name) for name in found.deleted]
         for topic_partition in found.partitions:
             path = directory.path / str(topic_partition)
             topic_id = self._hosted_id(directory, topic_partition, path, hosted)
@@ -156,7 +157,7 @@ class LogManager:
         except CorruptFileError as error:
             if not self._is_fetchable(topic_partition):
                 raise
-            if not self._settings.sets_damaged_logs_aside:
+            if not self.settings.sets_damaged_logs_aside:
                 raise error.with_advice(_SET_ASIDE_ADVICE) from error
             aside = self._set_aside(directory, topic_partition)
             _log.error("%s is damaged and kept as %s: %s", topic_partition, aside, error)
@@ -454,15 +455,16 @@ class LogManager:
     ) -> None:
         log.local_log.abandon()
         path = directory.rename_leaving(topic_partition, self._unique(), DELETE_SUFFIX)
-        self._deletions.append((now_ms + self._settings.delete_delay_ms, directory, path))
+        self._deletions.append((now_ms, directory, path))
 
     def delete_logs(self, *, now_ms: int) -> int:
         """Remove the directories whose delay is over, and return their number."""
-        due = [entry for entry in self._deletions if entry[0] <= now_ms]
+        last_ms = now_ms - self.settings.delete_delay_ms
+        due = [entry for entry in self._deletions if entry[0] <= last_ms]
         for _, directory, path in due:
             with disk_errors(path, "removing"):
                 directory.files.remove_directory(path)
-        self._deletions = [entry for entry in self._deletions if entry[0] > now_ms]
+        self._deletions = [entry for entry in self._deletions if entry[0] > last_ms]
         return len(due)
 
     def checkpoint_high_watermarks(self) -> None:
@@ -485,7 +487,7 @@ class LogManager:
         directories, self.directories = self.directories, ()
         for directory in directories:
             try:
-                if directory.close(thread_count=self._settings.recovery_thread_count):
+                if directory.close(thread_count=self.settings.recovery_thread_count):
                     write_clean_shutdown(directory.path, directory.files, broker_epoch=broker_epoch)
             except StorageError as error:
                 failure = failure or error
