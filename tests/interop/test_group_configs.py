@@ -1,9 +1,10 @@
-"""Configurations of groups, and broker keys that bound them: the answers of a real broker and ours.
+"""Configurations of groups, and broker keys with bounds: the answers of a real broker and ours.
 
 What a controller makes of them is compared by `tests.interop.differential`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -38,6 +39,18 @@ SESSION: Final = "consumer.session.timeout.ms"
 HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
 TAGS: Final = "streams.rack.aware.assignment.tags"
 KINDS: Final = ("consumer", "share", "streams")
+BOUNDED: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
+    {
+        "num.replica.fetchers": ("3", "2", "5", "4", "1", "2"),
+        "num.recovery.threads.per.data.dir": ("5", "4", "1", "2"),
+        "num.io.threads": ("5", "4", "1", "2"),
+        "background.threads": ("4", "5", "21"),
+        "log.cleaner.threads": ("3", "2", "4", "1", "2"),
+        "log.cleaner.dedupe.buffer.size": ("1048576", "1048577"),
+        "log.cleaner.backoff.ms": ("1", "-1"),
+    }
+)
+"""Values of keys in their order, each to be judged by the one in force."""
 OWN: Final = frozenset({"throttleTimeMs", "documentation"})
 """Fields of answers that are not compared: kvorum has lines of its own about keys."""
 
@@ -224,3 +237,13 @@ def test_an_interval_that_controllers_let_through_is_brought_within_its_bounds(
     sides.let_through(altered(BROKER, name, Change(key, DELETE, None)))
     for request in shown:
         sides.soon_same(request)
+
+
+@pytest.mark.parametrize("key", BOUNDED)
+def test_a_value_is_judged_by_the_one_in_force(sides: Sides, key: str) -> None:
+    for name in ("1", ""):
+        for text in BOUNDED[key]:
+            sides.same(altered(BROKER, name, Change(key, SET, text)))
+            sides.soon_same(described(BROKER, "1", key))
+        sides.same(altered(BROKER, name, Change(key, DELETE, None)))
+        sides.soon_same(described(BROKER, "1", key))
