@@ -55,17 +55,25 @@ LOG_DIR_FILES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LogDirFacts:
-    """The node that a log directory belongs to, and the high watermarks by partition directory."""
+    """The files of a log directory: the node that it belongs to, and offsets by their checkpoint.
+
+    The offsets have the names of partition directories. `was_clean` is whether there is the file of
+    a stop in good order.
+    """
 
     directory: Path
     properties: MetaProperties | None
-    high_watermarks: Mapping[str, int]
+    checkpoints: Mapping[str, Mapping[str, int]]
+    was_clean: bool
+
+    @property
+    def high_watermarks(self) -> Mapping[str, int]:
+        """The high watermarks by partition directory."""
+        return self.checkpoints.get(HIGH_WATERMARK_CHECKPOINT, {})
 
 
-def check_log_dir(
-    directory: Path, names: list[str], logs: Mapping[str, LogFacts], findings: Findings
-) -> LogDirFacts:
-    """Check the files `names` of a log directory, whose checked partitions are `logs` by name."""
+def read_log_dir(directory: Path, names: list[str], findings: Findings) -> LogDirFacts:
+    """Read and check the files `names` of a log directory, each by itself."""
     properties = None
     if META_PROPERTIES_FILE in names:
         properties = _meta_properties(directory / META_PROPERTIES_FILE, findings)
@@ -76,23 +84,34 @@ def check_log_dir(
     was_clean = CLEAN_SHUTDOWN_FILE in names
     if was_clean:
         _clean_shutdown(directory / CLEAN_SHUTDOWN_FILE, findings)
-        _check_tails(directory, logs, findings)
-    high_watermarks: dict[str, int] = {}
+    checkpoints: dict[str, dict[str, int]] = {}
     is_broker = not set(OFFSET_CHECKPOINTS).isdisjoint(names)
     for name in OFFSET_CHECKPOINTS:
         if name not in names:
             if is_broker and name != CLEANER_OFFSET_CHECKPOINT:
                 _note_missing(directory / name, findings)
-        else:
-            offsets = _offsets(directory / name, findings)
-            if offsets is None:
-                continue
-            _check_offsets(directory / name, offsets, logs, findings, was_clean=was_clean)
-            if was_clean and name in _OF_ALL_LOGS:
-                _check_all_listed(directory / name, offsets, logs, findings)
-            if name == HIGH_WATERMARK_CHECKPOINT:
-                high_watermarks = offsets
-    return LogDirFacts(directory, properties, high_watermarks)
+            continue
+        offsets = _offsets(directory / name, findings)
+        if offsets is not None:
+            checkpoints[name] = offsets
+    return LogDirFacts(directory, properties, checkpoints, was_clean)
+
+
+def compare_log_dir(facts: LogDirFacts, logs: Mapping[str, LogFacts], findings: Findings) -> None:
+    """Compare the files of a log directory with its partitions, which are `logs` by name.
+
+    A running node raises offsets in checkpoints after it has written the log, so the files are read
+    before the logs are.
+    """
+    clean_shutdown = facts.directory / CLEAN_SHUTDOWN_FILE
+    # A node that has started since has taken the file away, and goes on with its logs.
+    was_clean = facts.was_clean and clean_shutdown.exists()
+    if was_clean:
+        _check_tails(facts.directory, logs, findings)
+    for name, offsets in facts.checkpoints.items():
+        _check_offsets(facts.directory / name, offsets, logs, findings, was_clean=was_clean)
+        if was_clean and name in _OF_ALL_LOGS:
+            _check_all_listed(facts.directory / name, offsets, logs, findings)
 
 
 def _note_missing(path: Path, findings: Findings) -> None:
@@ -255,30 +274,37 @@ class _Check:
         """Check a directory and everything below it."""
         count = len(self._logs) + len(self._log_dirs)
         below = list(directories_below(path))
+        new = [facts for facts in map(self._read_log_dir, below) if facts is not None]
         for directory in below:
             is_leaving = suffix_of(directory.name) == DELETE_SUFFIX
             if not is_leaving and directory not in self._logs and is_partition_directory(directory):
                 self._logs[directory] = check_partition(directory, self._findings)
-        for directory in below:
-            self._log_dir(directory)
+        for facts in new:
+            self._compare_log_dir(facts)
         if is_partition_directory(path):
             self._log_dir_around(path)
         if len(self._logs) + len(self._log_dirs) == count:
             raise NothingToCheckError(f"{path}: there are no files of a log")
 
-    def _log_dir(self, directory: Path) -> None:
+    def _read_log_dir(self, directory: Path) -> LogDirFacts | None:
+        """Return the facts of a log directory; None for one that is known, and for any other."""
         try:
             names = [entry.name for entry in directory.iterdir() if entry.is_file()]
         except OSError as error:
             self._findings.unreadable(directory, error)
-            return
-        if directory not in self._log_dirs and LOG_DIR_FILES.intersection(names):
-            logs = {
-                log.directory.name: log
-                for log in self._logs.values()
-                if log.directory.parent == directory
-            }
-            self._log_dirs[directory] = check_log_dir(directory, names, logs, self._findings)
+            return None
+        if directory in self._log_dirs or not LOG_DIR_FILES.intersection(names):
+            return None
+        facts = self._log_dirs[directory] = read_log_dir(directory, names, self._findings)
+        return facts
+
+    def _compare_log_dir(self, facts: LogDirFacts) -> None:
+        logs = {
+            log.directory.name: log
+            for log in self._logs.values()
+            if log.directory.parent == facts.directory
+        }
+        compare_log_dir(facts, logs, self._findings)
 
     def _log_dir_around(self, path: Path) -> None:
         """Learn who a partition's directory belongs to, without checking what is around it."""
@@ -289,7 +315,7 @@ class _Check:
         names = [entry.name for entry in directory.iterdir() if entry.is_file()]
         wanted = [name for name in names if name in LOG_DIR_FILES]
         if wanted:
-            self._log_dirs[directory] = check_log_dir(directory, wanted, {}, around)
+            self._log_dirs[directory] = read_log_dir(directory, wanted, around)
 
     def replicas(self) -> None:
         """Compare the replicas of each log."""
