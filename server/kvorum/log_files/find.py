@@ -276,9 +276,13 @@ def lasting_paths(files: Files, paths: Iterable[str]) -> dict[str, str]:
 
 
 def swap_end_offset(files: Files, directory: str, name: str) -> int:
-    """Return where the batches of a ``*.log.swap`` file end, as far as they are sound."""
+    """Return where the batches of a ``*.log.swap`` file end, as far as they are sound.
+
+    It is 0 where a running node has given the file its name meanwhile. Raises OSError.
+    """
     end_offset = 0
-    with closing(files.open(posixpath.join(directory, name))) as file, suppress(BadBatchError):
+    path = posixpath.join(directory, name)
+    with suppress(FileNotFoundError, BadBatchError), closing(files.open(path)) as file:
         for _, header in scan_batches(file, end=file.size, verify=False):
             end_offset = header.next_offset
     return end_offset

@@ -1,5 +1,6 @@
 """The findings of `kvorum log check` where a node changes the files while they are read."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -7,13 +8,19 @@ from typing import Final
 import pytest
 
 from kvorum.inspection.log_check.check import Report, check_paths
-from kvorum.storage.names import offset_name
+from kvorum.inspection.log_check.findings import Findings, Severity
+from kvorum.inspection.log_check.metadata_check import QuorumFacts, load_snapshot
+from kvorum.inspection.reading import TIME_ENTRY
+from kvorum.log_files.file_systems import LocalFiles
+from kvorum.log_files.find import swap_end_offset
+from kvorum.storage.names import offset_name, snapshot_name
 from kvorum.storage.small_files.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kvorum.storage.small_files.offset_checkpoint_file import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
 )
+from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.records import BatchOptions, RecordData, build_batch
 
 PARTITION: Final = "orders-0"
@@ -22,10 +29,13 @@ META_PROPERTIES: Final = (
 )
 
 
-def batch(offset: int, count: int = 1) -> bytes:
-    """Return a batch of so many records that begins at an offset."""
+TIMESTAMP_MS: Final = 1_700_000_000_000
+
+
+def batch(offset: int) -> bytes:
+    """Return a batch of one record, whose time grows with the offset."""
     options = BatchOptions(base_offset=offset, partition_leader_epoch=0)
-    return build_batch([RecordData(b"value") for _ in range(count)], options)
+    return build_batch([RecordData(b"value", timestamp=TIMESTAMP_MS + offset)], options)
 
 
 def write_checkpoints(node: Path, offset: int) -> None:
@@ -96,3 +106,80 @@ def test_a_node_that_stops_during_the_check_is_no_damage(node: Path) -> None:
 def test_a_checkpoint_beyond_the_end_of_the_log_is_damage(node: Path) -> None:
     write_checkpoints(node, 3)
     assert len(damages(check_paths([node]))) == 2
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Put another file into the place of one, as a cleaner does."""
+    new = path.with_name(f"{path.name}.swap")
+    new.write_bytes(data)
+    new.replace(path)
+
+
+@pytest.fixture
+def segments(node: Path) -> list[Path]:
+    """Return four segments of two records, each with a time index."""
+    paths = [node / PARTITION / offset_name(base, ".log") for base in (0, 2, 4, 6)]
+    for path, base in zip(paths, (0, 2, 4, 6), strict=True):
+        path.write_bytes(batch(base) + batch(base + 1))
+        write_time_index(path, base + 1)
+    assert damages(check_paths([node])) == []
+    return paths
+
+
+def write_time_index(segment: Path, offset: int) -> None:
+    entry = TIME_ENTRY.pack(TIMESTAMP_MS + offset, offset - int(segment.stem))
+    replace(segment.with_suffix(".timeindex"), entry)
+
+
+def delete(segment: Path) -> None:
+    segment.unlink()
+    segment.with_suffix(".timeindex").unlink()
+
+
+@pytest.mark.parametrize("read_segment", [0, 1], ids=["before it is read", "while it is read"])
+def test_a_segment_that_is_compacted_is_no_damage(
+    node: Path, segments: list[Path], read_segment: int
+) -> None:
+    def compact() -> None:
+        replace(segments[1], batch(2) + batch(5))
+        write_time_index(segments[1], 5)
+        delete(segments[2])
+
+    assert damages(checked(node, compact, at=segments[read_segment])) == []
+
+
+def test_a_segment_that_is_deleted_while_it_is_read_is_no_damage(
+    node: Path, segments: list[Path]
+) -> None:
+    assert damages(checked(node, lambda: delete(segments[0]), at=segments[0])) == []
+
+
+def test_a_log_that_is_truncated_before_its_end_is_read_is_no_damage(
+    node: Path, segments: list[Path]
+) -> None:
+    def truncate() -> None:
+        os.truncate(segments[3], len(batch(6)) + 10)
+
+    assert damages(checked(node, truncate, at=segments[0])) == []
+
+
+def test_damage_beside_segments_that_are_replaced_is_damage(
+    node: Path, segments: list[Path]
+) -> None:
+    segments[2].write_bytes(batch(4)[:-1] + b"x" + batch(5))
+
+    def compact() -> None:
+        replace(segments[1], batch(3))
+
+    assert len(damages(checked(node, compact, at=segments[0]))) == 1
+
+
+def test_a_snapshot_that_is_gone_is_not_taken_for_one_of_nothing(tmp_path: Path) -> None:
+    findings = Findings()
+    gone = tmp_path / snapshot_name(OffsetAndEpoch(5, 1))
+    assert load_snapshot(gone, findings, QuorumFacts()) is None
+    assert [finding.severity for finding in findings.all] == [Severity.NOTE]
+
+
+def test_a_swap_file_that_has_got_its_name_is_one_without_records(tmp_path: Path) -> None:
+    assert swap_end_offset(LocalFiles(), str(tmp_path), f"{offset_name(0, '.log')}.swap") == 0

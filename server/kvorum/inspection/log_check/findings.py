@@ -205,6 +205,15 @@ class Findings:
             reason = "it was there when the directory was listed, and is gone"
         self.add(Rule.UNREADABLE, file, reason, severity=severity)
 
+    @property
+    def count(self) -> int:
+        """The number of findings."""
+        return len(self._found)
+
+    def withdraw_since(self, count: int) -> None:
+        """Take back all findings but the first `count`."""
+        del self._found[count:]
+
     def add_all(self, findings: Iterable[Finding]) -> None:
         """Add findings that were made elsewhere."""
         for finding in findings:

@@ -214,6 +214,15 @@ def _planned(files: list[LogFile]) -> list[FileRange]:
     return plan_ranges(FoundFiles(in_order, frozenset()), range_bytes=_WHOLE_FILES)
 
 
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from others that had its name; None where it cannot be read."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
 def plan_segments(files: PartitionFiles, findings: Findings) -> list[FileRange]:
     """Return the segments of a directory as ranges."""
     return plan_files(list(files.segments.values()), findings)

@@ -256,8 +256,11 @@ def _folded(
 ) -> MetadataFold | None:
     """Fold a snapshot; every batch is of `epoch`, if that is given."""
     fold = MetadataFold(findings, quorum, MetadataImage())
+    units = plan_files([path], findings)
+    if not units:
+        return None
     try:
-        for unit in plan_files([path], findings):
+        for unit in units:
             for item in read_unit(unit, has_gaps=False):
                 if isinstance(item, Damage):
                     add_damage(item, findings, Rule.SNAPSHOT)

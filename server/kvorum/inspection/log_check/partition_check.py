@@ -20,6 +20,7 @@ from kvorum.inspection.log_check.index_check import (
 from kvorum.inspection.log_check.listing import (
     PartitionFiles,
     add_damage,
+    identity_of,
     list_partition,
     plan_segments,
     read_text,
@@ -101,6 +102,7 @@ class _PartitionCheck:
         snapshots = [load_snapshot(path, self._findings, self._quorum) for path in files.snapshots]
         loaded = [snapshot for snapshot in snapshots if snapshot is not None]
         indexes = self._indexes()
+        identities = {path: identity_of(path) for path in files.segments.values()}
         units = plan_segments(files, self._findings)
         first = units[0].file.offset if units else None
         self._metadata: MetadataCheck | None = None
@@ -109,7 +111,9 @@ class _PartitionCheck:
                 loaded, self._findings, self._quorum, first_offset=first or 0
             )
         for unit in units:
+            found_before = self._findings.count
             self._check_segment(unit, indexes)
+            self._withdraw_if_replaced(unit, identities[Path(unit.file.path)], found_before)
         self._check_ends(first, flushed)
         if files.is_metadata:
             self._check_start(first)
@@ -181,6 +185,29 @@ class _PartitionCheck:
         for suffix in _INDEX_SUFFIXES:
             self._check_index(batches, suffix, read, size=unit.file.size)
 
+    def _withdraw_if_replaced(
+        self, unit: FileRange, identity: tuple[int, int] | None, found_before: int
+    ) -> None:
+        """Withdraw what was found in a segment that is not the file any more that was listed.
+
+        A running node deletes segments, puts compacted ones in their places, and truncates.
+        """
+        path = Path(unit.file.path)
+        try:
+            is_shorter = path.stat().st_size < unit.file.size
+        except FileNotFoundError as error:
+            self._findings.withdraw_since(found_before)
+            self._findings.unreadable(path, error)
+        except OSError:
+            return
+        else:
+            if identity_of(path) == identity and not is_shorter:
+                return
+            self._findings.withdraw_since(found_before)
+            problem = "a node replaced or truncated it meanwhile: nothing is said of it"
+            self._findings.add(Rule.UNREADABLE, path, problem, severity=Severity.NOTE)
+        self._go_on_without_all()
+
     def _note_damage(self, damage: Damage | None, batches: SegmentBatches) -> None:
         if damage is not None:
             add_damage(damage, self._findings)
@@ -188,6 +215,10 @@ class _PartitionCheck:
             self._has_torn_tail = True
             return
         batches.note_damage(0 if damage is None else damage.position)
+        self._go_on_without_all()
+
+    def _go_on_without_all(self) -> None:
+        """From here on not all batches of the log are known."""
         self._has_damage = True
         self._producers.note_damage()
         if self._metadata is not None:
@@ -234,7 +265,10 @@ class _PartitionCheck:
         data = b""
         if path is not None:
             found = read.get(path)
-            data = (read_whole(path, self._findings) or b"") if found is None else found
+            whole = read_whole(path, self._findings) if found is None else found
+            if whole is None:
+                return
+            data = whole
         else:
             path = batches.path.with_name(offset_name(batches.base_offset, suffix))
             if suffix != TRANSACTION_INDEX_SUFFIX:
