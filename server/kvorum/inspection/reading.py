@@ -12,6 +12,8 @@ RELEASED_AT_ONCE: Final = 8 * 1024 * 1024
 _PASSING: Final = re.compile(r"\.(deleted|cleaned|swap|part|tmp)\Z")
 OFFSET_ENTRY: Final = struct.Struct(">ii")
 TIME_ENTRY: Final = struct.Struct(">qi")
+GONE: Final = "it was there when the directory was listed, and is gone"
+"""The problem with a file that a running node has removed or renamed."""
 Tell: TypeAlias = Callable[[Path, int], None]
 """Takes a file that is being read, and the bytes of it that have been."""
 

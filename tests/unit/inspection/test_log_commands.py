@@ -11,6 +11,7 @@ from tests.support.batch_maker import make_batch
 from tests.support.golden_data import METADATA_NODES, TOPICS, golden_records
 
 from kvorum.cli import main
+from kvorum.cli.log_tool import decode
 from kvorum.inspection.decoding.files import file_objects, files_below
 from kvorum.inspection.folded_log import FoldedLog
 from kvorum.inspection.folding import fold_until
@@ -18,6 +19,7 @@ from kvorum.inspection.image_entries import image_changes, image_entries
 from kvorum.inspection.log_check.check import check_paths
 from kvorum.inspection.log_check.findings import Verdict
 from kvorum.inspection.moment import Moment
+from kvorum.inspection.reading import GONE
 from kvorum.metadata.image import MetadataImage
 from kvorum.storage.names import parse_offset_name
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
@@ -29,6 +31,7 @@ from kvorum.wire.records.legacy import read_entries
 SETS = ("dynamic-4.3.1", "ladder-4.3.1", "standalone-4.3.1", "static-3.9.1", "legacy-formats")
 NODE = METADATA_NODES[1]
 REPLICA = METADATA_NODES[2]
+INDEX_ENTRIES = {"offsetIndexEntry", "timeIndexEntry", "abortedTransaction"}
 
 
 @pytest.mark.parametrize("golden_set", SETS)
@@ -145,6 +148,46 @@ def test_a_segment_that_is_on_its_way_out(golden_sets: Path, tmp_path: Path) -> 
     leaving = tmp_path / f"{file.name}.deleted"
     shutil.copy(file, leaving)
     assert list(file_objects(leaving)) == list(file_objects(file))
+
+
+@pytest.mark.parametrize("name", [f"{0:020}.index", f"{0:020}.timeindex", f"{0:020}.txnindex"])
+def test_an_index_that_is_on_its_way_out(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(bytes(34 if name.endswith(".txnindex") else 24))
+    leaving = (tmp_path / name).rename(tmp_path / f"{name}.deleted")
+    assert {found["type"] for found in file_objects(leaving)} <= INDEX_ENTRIES
+
+
+def test_a_checkpoint_that_is_being_replaced_is_not_the_one_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
+    new = tmp_path / "leader-epoch-checkpoint.tmp"
+    new.write_text("0\n1\n2 5\n")
+    assert list(file_objects(new)) == [{"type": "leaderEpoch", "epoch": 2, "startOffset": 5}]
+
+
+def test_decoding_goes_on_after_a_file_that_a_node_has_removed_meanwhile(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("leader-epoch-checkpoint", "leader-epoch-checkpoint.tmp"):
+        (tmp_path / name).write_text("0\n1\n1 0\n")
+    (tmp_path / f"{0:020}.index.deleted").write_bytes(bytes(8))
+    listed = files_below(tmp_path)
+    listed[0].unlink()
+    listed[2].unlink()
+    monkeypatch.setattr(decode, "files_below", lambda _: listed)
+    assert main(["log", "decode", str(tmp_path)]) == 0
+    output = capsys.readouterr()
+    assert [json.loads(line)["file"] for line in output.out.splitlines()] == [str(listed[1])]
+    gone = [f"kvorum log: {listed[place]}: {GONE}" for place in (0, 2)]
+    assert output.err.splitlines() == gone
+
+
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "recovery-point-offset-checkpoint"])
+def test_a_file_that_is_named_and_not_there_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    gone = tmp_path / name
+    assert main(["log", "decode", str(gone)]) == 1
+    assert capsys.readouterr().err == f"kvorum log: cannot read {gone}: No such file or directory\n"
 
 
 def test_files_that_no_node_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

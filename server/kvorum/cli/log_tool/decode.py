@@ -9,7 +9,7 @@ from kvorum.cli import FAILED, OK, UsageError
 from kvorum.cli.log_tool import PROGRAM
 from kvorum.cli.progress import Reading, read_progress
 from kvorum.inspection.decoding.files import UnknownFileError, file_objects, files_below
-from kvorum.inspection.reading import no_report
+from kvorum.inspection.reading import GONE, no_report
 
 NAME = "decode"
 HELP = "print everything that is in files of a log directory as JSON, an object a line"
@@ -43,7 +43,14 @@ def run(arguments: argparse.Namespace) -> int:
             if not files:
                 raise UsageError(f"{path}: no file of a log is below it")
             for file in files:
-                is_sound = _print_objects(file, arguments.topic, reading) and is_sound
+                try:
+                    is_sound = _print_objects(file, arguments.topic, reading) and is_sound
+                except FileNotFoundError:
+                    if file == path:
+                        raise
+                    # A running node removes and renames files.
+                    sys.stdout.flush()
+                    reading.warn(f"{file}: {GONE}")
     return OK if is_sound else FAILED
 
 

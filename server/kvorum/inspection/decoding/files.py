@@ -3,6 +3,7 @@
 import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -207,15 +208,19 @@ def _record_object(
 
 
 def files_below(path: Path) -> list[Path]:
-    """Return a file itself, or the files of all directories below one that can be decoded."""
+    """Return a file itself, or the files of all directories below one that can be decoded.
+
+    A directory that a running node has removed meanwhile is left out. Raises OSError.
+    """
     if not path.is_dir():
         return [path]
-    return [
-        file
-        for directory in directories_below(path)
-        for file in sorted(directory.iterdir())
-        if file.is_file() and _is_known(file.name)
-    ]
+    return [file for directory in directories_below(path) for file in _known_files(directory)]
+
+
+def _known_files(directory: Path) -> list[Path]:
+    with suppress(FileNotFoundError):
+        return [each for each in sorted(directory.iterdir()) if each.is_file() and _is_known(each)]
+    return []
 
 
 def file_objects(
@@ -242,8 +247,8 @@ def file_objects(
         yield {"type": "damage", "position": 0, "problem": problem}
 
 
-def _is_known(name: str) -> bool:
-    name = lasting_name(name)
+def _is_known(file: Path) -> bool:
+    name = lasting_name(file.name)
     return name.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) or reader_of(name) is not None
 
 

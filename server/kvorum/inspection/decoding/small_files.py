@@ -12,15 +12,16 @@ from kvorum.inspection.reading import (
     TIME_ENTRY,
     OffsetEntry,
     TimeEntry,
+    lasting_name,
     offset_entries,
     time_entries,
 )
 from kvorum.storage.errors import CorruptFileError
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.log.epochs import LEADER_EPOCH_CHECKPOINT, EpochCheckpoint
+from kvorum.storage.log.epochs import LEADER_EPOCH_CHECKPOINT, decode_leader_epochs
 from kvorum.storage.log.producer_snapshot import decode_producer_snapshot
 from kvorum.storage.log.transaction_index import TransactionIndex
-from kvorum.storage.metadata_log.flushed_offset import FLUSHED_OFFSET_FILE, FlushedOffsetFile
+from kvorum.storage.metadata_log.flushed_offset import FLUSHED_OFFSET_FILE, decode_flushed_offset
 from kvorum.storage.names import (
     OFFSET_INDEX_SUFFIX,
     PRODUCER_SNAPSHOT_SUFFIX,
@@ -36,11 +37,11 @@ from kvorum.storage.small_files.offset_checkpoint_file import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
-    OffsetCheckpointFile,
+    decode_offsets,
 )
 from kvorum.storage.small_files.partition_metadata import (
     PARTITION_METADATA,
-    read_partition_metadata,
+    decode_partition_metadata,
 )
 from kvorum.storage.small_files.quorum_state import (
     QUORUM_STATE_FILE,
@@ -68,7 +69,7 @@ def reader_of(name: str) -> Reader | None:
 
 
 def _base_offset(path: Path) -> int:
-    parsed = parse_offset_name(path.name)
+    parsed = parse_offset_name(lasting_name(path.name))
     assert parsed is not None
     return parsed[0]
 
@@ -116,20 +117,19 @@ def _producer_snapshot(path: Path) -> Objects:
 
 
 def _leader_epochs(path: Path) -> Objects:
-    for entry in EpochCheckpoint(path.parent, _FILES).read() or ():
+    for entry in decode_leader_epochs(path.read_bytes(), path):
         yield {"type": "leaderEpoch", "epoch": entry.epoch, "startOffset": entry.start_offset}
 
 
 def _offset_checkpoint(path: Path) -> Objects:
-    offsets = OffsetCheckpointFile(path, _FILES, advice=_NO_ADVICE).read()
+    offsets = decode_offsets(path.read_bytes(), path, advice=_NO_ADVICE)
     for (topic, partition), offset in offsets.items():
         yield {"type": "offsetCheckpoint", "topic": topic, "partition": partition, "offset": offset}
 
 
 def _partition_metadata(path: Path) -> Objects:
-    topic_id = read_partition_metadata(path.parent, _FILES)
-    if topic_id is not None:
-        yield {"type": "partitionMetadata", "topicId": uuid_to_text(topic_id)}
+    topic_id = decode_partition_metadata(path.read_bytes(), path)
+    yield {"type": "partitionMetadata", "topicId": uuid_to_text(topic_id)}
 
 
 def _quorum_state(path: Path) -> Objects:
@@ -145,7 +145,7 @@ def _meta_properties(path: Path) -> Objects:
 
 
 def _flushed_offset(path: Path) -> Objects:
-    yield {"type": "flushedOffset", "offset": FlushedOffsetFile(path.parent, _FILES).read()}
+    yield {"type": "flushedOffset", "offset": decode_flushed_offset(path.read_bytes(), path)}
 
 
 def _clean_shutdown(path: Path) -> Objects:

@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from kvorum.inspection.reading import Tell, no_report
+from kvorum.inspection.reading import GONE, Tell, no_report
 
 _RESTORE: Final = (
     "Restore the file from a copy; or, where another replica has the records, empty the directory "
@@ -202,7 +202,7 @@ class Findings:
         severity, reason = Severity.UNREADABLE, error.strerror or str(error)
         if isinstance(error, FileNotFoundError):
             severity = Severity.NOTE
-            reason = "it was there when the directory was listed, and is gone"
+            reason = GONE
         self.add(Rule.UNREADABLE, file, reason, severity=severity)
 
     @property
