@@ -48,9 +48,13 @@ KNOWN_NAMES: Final = frozenset(
 
 @dataclass(slots=True)
 class PartitionFiles:
-    """The files of one directory; segments, indexes and snapshots by the offsets in their names."""
+    """The files of one directory; segments, indexes and snapshots by the offsets in their names.
+
+    `is_listed` is False where the directory could not be listed.
+    """
 
     directory: Path
+    is_listed: bool = True
     segments: dict[int, Path] = field(default_factory=dict[int, Path])
     indexes: dict[tuple[int, str], Path] = field(default_factory=dict[tuple[int, str], Path])
     producer_snapshots: dict[int, Path] = field(default_factory=dict[int, Path])
@@ -70,6 +74,7 @@ def list_partition(directory: Path, findings: Findings) -> PartitionFiles:
         names = sorted(entry.name for entry in directory.iterdir() if entry.is_file())
     except OSError as error:
         findings.unreadable(directory, error)
+        files.is_listed = False
         return files
     swap = interrupted_swap(names, lambda name: swap_end_offset(LocalFiles(), str(directory), name))
     for name, lasting in swap.lasting_names(names).items():

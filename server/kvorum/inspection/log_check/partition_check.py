@@ -290,6 +290,9 @@ class _PartitionCheck:
 
     def _check_ends(self, first: int | None, flushed: int | None) -> None:
         """Compare what knows of the log's beginning and end with the log."""
+        if not self._files.segments and self._files.is_listed:
+            self._check_end_without_segments(flushed)
+            return
         end = first if self._end_offset is None else max(self._end_offset, first or 0)
         if end is None or first is None:
             return
@@ -306,6 +309,17 @@ class _PartitionCheck:
         self._epochs.at_end(end_offset=end, first_offset=first, starts=starts)
         if self._has_epochs:
             self._epochs.note_missing(self._files.directory)
+        self._check_flushed(flushed, end)
+
+    def _check_end_without_segments(self, flushed: int | None) -> None:
+        """Find what knows of records in a log that has no segment, not even an empty one."""
+        end = max((int(path.name[:20]) for path in self._files.snapshots), default=0)
+        self._end_offset = end
+        self._producers.at_end(end, is_end_known=True)
+        self._epochs.at_end(end_offset=end, first_offset=0, starts=None)
+        self._check_flushed(flushed, end)
+
+    def _check_flushed(self, flushed: int | None, end: int) -> None:
         if flushed is not None and end < flushed:
             path = self._files.directory / FLUSHED_OFFSET_FILE
             problem = f"everything below offset {flushed} was durable, and the log ends at {end}"
