@@ -346,7 +346,7 @@ def test_a_memory_of_the_cleaner_that_takes_no_key_is_logged_and_not_used(
 
 def test_a_dynamic_delay_counts_for_the_files_of_partitions_that_are_deleted_already() -> None:
     broker = CleanedBroker()
-    broker.logs.manager.async_delete(STAYING, now_ms=broker.wall_ms())
+    broker.logs.manager.async_delete([STAYING], now_ms=broker.wall_ms())
     broker.run_for(100)
     assert any("-delete" in str(path) for path in broker.files.names)
     broker.change(log_segment_delete_delay_ms="50")
