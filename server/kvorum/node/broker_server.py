@@ -459,7 +459,9 @@ def _replica_selector(config: NodeConfig) -> RackAwareReplicaSelector | None:
 def _request_handler_helper(shared: SharedServer) -> RequestHandlerHelper:
     quotas = QuotaManagers(shared.config.network.quota_windows)
     quotas.update(shared.loader.published.client_quotas)
-    shared.loader.subscribe(lambda image: quotas.update(image.client_quotas))
+    shared.loader.subscribe(
+        lambda image: quotas.update(image.client_quotas), doing="taking the quotas of clients"
+    )
     return RequestHandlerHelper(quotas, shared.clock)
 
 

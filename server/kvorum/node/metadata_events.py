@@ -41,7 +41,7 @@ class MetadataEvents:
         self._raft = raft
         self._last: MetadataImage | None = None
         self._voters = VoterSet()
-        loader.subscribe(self._on_published)
+        loader.subscribe(self._on_published, doing="logging what has changed")
 
     def _on_published(self, image: MetadataImage) -> None:
         if self._last is None:

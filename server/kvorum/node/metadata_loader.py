@@ -77,6 +77,7 @@ class MetadataLoaderMetrics:
 
     def __init__(self, now_ms: float) -> None:
         self.snapshot_count = 0
+        self.publishing_fault_count = 0
         self.batch_us = LatestValues()
         self.batch_sizes = LatestValues()
         self.busy_ms = WindowedSensor(now_ms)
@@ -117,9 +118,25 @@ class MetadataLoader:
         self.features_offset = -1
         self._subscribers: list[Subscriber] = []
 
-    def subscribe(self, subscriber: Subscriber) -> None:
-        """Call `subscriber` with every image published from now on."""
-        self._subscribers.append(subscriber)
+    def subscribe(self, subscriber: Subscriber, *, doing: str | None = None) -> None:
+        """Call `subscriber` with every image published from now on.
+
+        Its errors stop the replica. Where the node can do without what it does, `doing` says what
+        that is: its errors are then logged and counted (Kafka's metadata publishing faults).
+        """
+        self._subscribers.append(
+            subscriber if doing is None else self._with_faults(subscriber, doing)
+        )
+
+    def _with_faults(self, subscriber: Subscriber, doing: str) -> Subscriber:
+        def on_image(image: MetadataImage) -> None:
+            try:
+                subscriber(image)
+            except Exception as error:  # noqa: BLE001 - the values of before stay
+                self.measures.publishing_fault_count += 1
+                _log.error(LogEvent("A metadata publishing fault", doing=doing), exc_info=error)
+
+        return on_image
 
     def load_snapshot(self, snapshot: LoadedSnapshot) -> None:
         """Replace the image by that of a snapshot; raises `MetadataError`."""

@@ -217,7 +217,7 @@ async def open_shared_server(
     await run(renewals.start([*key_sets, *logins.renewables]))
     log_listener = MetadataLogListener(loader, on_failure)
     connection_quotas = NodeConnectionQuotas(config, lambda: loader.published, clock)
-    loader.subscribe(connection_quotas.on_image)
+    loader.subscribe(connection_quotas.on_image, doing="taking the limits of connections")
     to_controllers = environment.outgoing.secured(
         ClientSecurity(context_of(tls.to_controllers), logins.at_controllers)
     )
@@ -226,7 +226,7 @@ async def open_shared_server(
     )
     renewal = _tls_renewal(config, tls, to_controllers=to_controllers, to_brokers=to_brokers)
     if config.ssl:
-        loader.subscribe(renewal.on_image)
+        loader.subscribe(renewal.on_image, doing="renewing the stores of TLS")
     raft = await RaftNode.open(
         _replica_settings(config, directories, endpoints),
         listener=log_listener,

@@ -71,6 +71,25 @@ def test_an_open_transaction_is_not_shown() -> None:
     assert loader.published_offset == 2
 
 
+def test_a_publishing_fault_is_logged_and_counted_and_others_get_the_image(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Else a value that one part cannot use ends every node, and ends it again at each start."""
+    loader = MetadataLoader()
+    told: list[MetadataImage] = []
+
+    def take(image: MetadataImage) -> None:
+        raise ValueError(f"offset {image.last_offset}")
+
+    loader.subscribe(take, doing="taking a value")
+    loader.subscribe(told.append)
+    loader.commit([batch(0, TOPIC)])
+    assert told == [loader.image]
+    assert loader.measures.publishing_fault_count == 1
+    assert 'A metadata publishing fault doing="taking a value"' in caplog.text
+    assert "offset 0" in caplog.text
+
+
 def big_batch(offset: int, count: int) -> CommittedBatch:
     ids = range(offset, offset + count)
     return batch(offset, *(ProducerIdsRecord(1, 1, next_producer_id=one) for one in ids))

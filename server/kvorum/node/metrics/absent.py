@@ -45,7 +45,7 @@ ABSENT: Final[tuple[Absent, ...]] = (
         "kafka.server",
         "broker-metadata-metrics",
         "a node that cannot read its metadata stops",
-        names="metadata-load-error-count metadata-apply-error-count",
+        names="metadata-load-error-count",
     ),
     *_absent(
         "kafka.server",

@@ -354,6 +354,7 @@ BROKER_METADATA: Final = MetricGroup(
         "last-applied-record-offset": "Offset of the last record that this broker acts on",
         "last-applied-record-timestamp": "When that record was written, in ms since 1970",
         "last-applied-record-lag-ms": "How long ago that was",
+        "metadata-apply-error-count": "Times that this broker could not use metadata",
         "ignored-static-voters": "1 if controller.quorum.voters is set but others are in force",
     },
     has_attributes=True,

@@ -434,6 +434,7 @@ def broker_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Read
     yield group.reading("last-applied-record-offset", loader.published_offset)
     yield group.reading("last-applied-record-timestamp", timestamp_ms)
     yield group.reading("last-applied-record-lag-ms", shared.clock.wall_ms() - timestamp_ms)
+    yield group.reading("metadata-apply-error-count", loader.measures.publishing_fault_count)
     yield group.reading("ignored-static-voters", _ignored_static_voters(shared))
     yield catalogue.KAFKA_SERVER.reading("BrokerState", int(server.lifecycle_manager.state))
     yield catalogue.KAFKA_SERVER_TEXTS.reading("ClusterId", shared.directories.cluster_id)
@@ -480,14 +481,15 @@ def _offsets(shared: SharedServer, controller: QuorumController) -> Iterator[Rea
 
 
 def _work(shared: SharedServer, controller: QuorumController) -> Iterator[Reading]:
-    measures, elections = controller.measures, shared.loader.measures.elections
+    measures, loaded = controller.measures, shared.loader.measures
     group, stats = catalogue.KAFKA_CONTROLLER, catalogue.CONTROLLER_STATS
     yield group.reading("EventQueueOperationsStartedCount", measures.operation_count)
     yield group.reading("EventQueueOperationsTimedOutCount", measures.late_count)
-    yield group.reading("MetadataErrorCount", measures.failure_count)
+    fault_count = measures.failure_count + loaded.publishing_fault_count
+    yield group.reading("MetadataErrorCount", fault_count)
     yield group.reading("NewActiveControllersCount", measures.new_leader_count)
-    yield stats.reading("UncleanLeaderElectionsPerSec", elections.unclean)
-    yield stats.reading("ElectionFromEligibleLeaderReplicasPerSec", elections.from_elr)
+    yield stats.reading("UncleanLeaderElectionsPerSec", loaded.elections.unclean)
+    yield stats.reading("ElectionFromEligibleLeaderReplicasPerSec", loaded.elections.from_elr)
     times = catalogue.CONTROLLER_EVENT_TIMES
     yield times.reading("EventQueueTimeMs", measures.waiting_ms.distribution())
     yield times.reading("EventQueueProcessingTimeMs", measures.processing_ms.distribution())
