@@ -333,6 +333,15 @@ def test_a_dynamic_rest_of_the_cleaner_counts_until_it_is_taken_back() -> None:
     assert not broker.is_clean_after_writes_to(TopicPartition("another", 0))
 
 
+def test_the_cleaner_leaves_a_failed_directory_alone() -> None:
+    broker = CleanedBroker()
+    broker.change(log_cleaner_backoff_ms="20")
+    broker.logs.manager.handle_log_dir_failure(broker.logs.manager.directories[0])
+    broker.files.calls.clear()
+    broker.run_for(100)
+    assert broker.files.calls == []
+
+
 def test_a_memory_of_the_cleaner_that_takes_no_key_is_logged_and_not_used(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

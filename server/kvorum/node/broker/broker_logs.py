@@ -88,7 +88,8 @@ class CleanerThread:
         """End a running pass, and return when the thread does nothing any more."""
         self._is_over = True
         for directory, cleaner in self._cleaners.items():
-            for partition in directory.logs:
+            # The thread for the disks may still add a log.
+            for partition in tuple(directory.logs):
                 cleaner.abort_cleaning(partition)
         if self._task is not None:
             self._task.close()
@@ -134,9 +135,14 @@ class CleanerThread:
     async def _run(self) -> None:
         while True:
             self._has_changed.clear()
-            cleaned = [await self._clean_filthiest(*each) for each in self._cleaners.items()]
+            cleaned = [await self._clean_filthiest(*each) for each in self._online()]
             if not any(cleaned):
                 await self._has_changed.wait(self._settings.backoff_ms)
+
+    def _online(self) -> list[tuple[LogDirectory, LogCleaner]]:
+        """Return the directories that have not failed, with their cleaners."""
+        online = self._logs.directories
+        return [each for each in self._cleaners.items() if each[0] in online]
 
     async def _clean_filthiest(self, directory: LogDirectory, cleaner: LogCleaner) -> bool:
         """Return whether a log of the directory was cleaned."""
