@@ -150,14 +150,16 @@ class MetadataLog:
         """Move the log's start to a snapshot's end; delete older snapshots and whole segments.
 
         Return whether any go; `LocalLog.update_files` follows with the segments' files. Nothing
-        happens unless the snapshot exists, lies above the log's start, and the log reaches it.
+        happens unless the snapshot exists, does not lie below the log's start, and the log reaches
+        it. A snapshot that was finished below the start, when a later one of the leader was there,
+        goes too.
         """
         log = self.local_log
         log.poison.demand_sound()
         latest = self.snapshots.latest()
         if snapshot_id not in self.snapshots or latest is None:
             return False
-        if not log.log_start_offset < snapshot_id.offset <= min(latest.offset, log.log_end_offset):
+        if not log.log_start_offset <= snapshot_id.offset <= min(latest.offset, log.log_end_offset):
             return False
         segment_count = log.increment_log_start_offset(snapshot_id.offset, now_ms=now_ms)
         with log.poison.on_failure():

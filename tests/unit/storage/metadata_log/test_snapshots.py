@@ -237,6 +237,22 @@ def test_retention_by_size_drops_no_more_than_needed(log: MetadataLog, tmp_path:
     assert again.snapshots.ids() == [OffsetAndEpoch(20, 1), OffsetAndEpoch(30, 2)]
 
 
+def test_a_snapshot_that_was_finished_below_the_logs_start_goes_with_the_next_cleaning(
+    tmp_path: Path,
+) -> None:
+    """Its thread was still writing when a later one arrived from the leader."""
+    log = filled(tmp_path, LogConfig(segment_bytes=500, retention_bytes=0, retention_ms=-1))
+    late = log.create_snapshot(OffsetAndEpoch(10, 1), high_watermark=40)
+    assert late is not None
+    late.append(make_snapshot(epoch=1))
+    add_snapshot(log, 30, 2)
+    log.delete_before_snapshot(OffsetAndEpoch(30, 2), now_ms=0)
+    late.freeze()
+    add_snapshot(log, 40, 2)
+    assert clean(log, now_ms=0)
+    assert log.snapshots.ids() == [OffsetAndEpoch(40, 2)]
+
+
 def test_retention_by_age_goes_by_the_last_contained_timestamp(tmp_path: Path) -> None:
     log = filled(tmp_path, LogConfig(segment_bytes=500, retention_bytes=-1, retention_ms=1_000))
     for offset in (10, 20, 30):
