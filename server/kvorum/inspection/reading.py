@@ -62,6 +62,18 @@ class TimeEntry(NamedTuple):
     offset: int
 
 
+def used_bytes(data: bytes, entry_size: int) -> int:
+    """Return the size in bytes of an index without the zeros that a node sets aside behind.
+
+    It is a multiple of `entry_size`, but where the file ends within the last entry. An index that
+    is no larger than one entry has no such zeros: that entry may be a zero itself.
+    """
+    if len(data) <= entry_size:
+        return len(data)
+    used = len(data.rstrip(b"\0"))
+    return min(used + -used % entry_size, len(data))
+
+
 def offset_entries(data: bytes, base_offset: int) -> list[OffsetEntry]:
     """Return the whole entries of an offset index."""
     return [

@@ -19,7 +19,7 @@ from kvorum.inspection.image_entries import image_changes, image_entries
 from kvorum.inspection.log_check.check import check_paths
 from kvorum.inspection.log_check.findings import Verdict
 from kvorum.inspection.moment import Moment
-from kvorum.inspection.reading import GONE
+from kvorum.inspection.reading import GONE, OFFSET_ENTRY, TIME_ENTRY
 from kvorum.metadata.image import MetadataImage
 from kvorum.storage.names import parse_offset_name
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
@@ -155,6 +155,30 @@ def test_an_index_that_is_on_its_way_out(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(bytes(34 if name.endswith(".txnindex") else 24))
     leaving = (tmp_path / name).rename(tmp_path / f"{name}.deleted")
     assert {found["type"] for found in file_objects(leaving)} <= INDEX_ENTRIES
+
+
+@pytest.mark.parametrize(
+    ("suffix", "entry_size"), [(".index", OFFSET_ENTRY.size), (".timeindex", TIME_ENTRY.size)]
+)
+@pytest.mark.parametrize("count", [0, 2])
+def test_the_zeros_behind_the_entries_of_an_index_are_left_out(
+    tmp_path: Path, suffix: str, entry_size: int, count: int
+) -> None:
+    index = tmp_path / f"{0:020}{suffix}"
+    entries = [bytes(entry_size - 1) + bytes([number]) for number in range(1, count + 1)]
+    index.write_bytes(b"".join(entries) + bytes(4 * entry_size))
+    assert len(list(file_objects(index))) == count
+
+
+def test_a_record_of_time_0_has_an_entry_of_zeros(tmp_path: Path) -> None:
+    log = tmp_path / "orders-0"
+    log.mkdir()
+    (log / f"{0:020}.log").write_bytes(make_batch(0, timestamp=0))
+    (log / f"{1:020}.log").write_bytes(b"")
+    index = log / f"{0:020}.timeindex"
+    index.write_bytes(bytes(TIME_ENTRY.size))
+    assert len(list(file_objects(index))) == 1
+    assert check_paths([log]).verdict is Verdict.SOUND
 
 
 def test_a_checkpoint_that_is_being_replaced_is_not_the_one_in_its_place(tmp_path: Path) -> None:

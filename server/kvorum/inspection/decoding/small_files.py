@@ -15,6 +15,7 @@ from kvorum.inspection.reading import (
     lasting_name,
     offset_entries,
     time_entries,
+    used_bytes,
 )
 from kvorum.storage.errors import CorruptFileError
 from kvorum.storage.files import RealFileSystem
@@ -80,8 +81,10 @@ def _index(
     entry_size: int,
     path: Path,
 ) -> Objects:
+    """Yield the entries, without the zeros behind them that a node sets aside in its last index."""
     data = path.read_bytes()
-    for entry in entries_of(data, _base_offset(path)):
+    entries = data[: used_bytes(data, entry_size)]
+    for entry in entries_of(entries, _base_offset(path)):
         yield {"type": kind, **entry._asdict()}
     if len(data) % entry_size:
         raise CorruptFileError(

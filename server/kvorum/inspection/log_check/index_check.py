@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
-from kvorum.inspection.reading import OFFSET_ENTRY, TIME_ENTRY
+from kvorum.inspection.reading import OFFSET_ENTRY, TIME_ENTRY, used_bytes
 from kvorum.log_files.file_systems import FileWindow, LocalFiles
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
@@ -229,8 +229,7 @@ def _entries(
 
     A finished segment's index has no zeros behind its entries, and none has a part of an entry.
     """
-    used = len(data.rstrip(b"\0"))
-    used += -used % entry.size
+    used = used_bytes(data, entry.size)
     whole = min(used, len(data) - len(data) % entry.size)
     for place in range(0, whole, entry.size):
         yield place, entry.unpack_from(data, place)
