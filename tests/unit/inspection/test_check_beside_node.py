@@ -1,18 +1,22 @@
 """The findings of `kvorum log check` where a node changes the files while they are read."""
 
 import os
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from kvorum.inspection.log_check import partition_check
 from kvorum.inspection.log_check.check import Report, check_paths
 from kvorum.inspection.log_check.findings import Findings, Severity
+from kvorum.inspection.log_check.listing import PartitionFiles, plan_segments
 from kvorum.inspection.log_check.metadata_check import QuorumFacts, load_snapshot
 from kvorum.inspection.reading import TIME_ENTRY
 from kvorum.log_files.file_systems import LocalFiles
 from kvorum.log_files.find import swap_end_offset
+from kvorum.log_files.ranges import FileRange
 from kvorum.storage.names import offset_name, snapshot_name
 from kvorum.storage.small_files.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from kvorum.storage.small_files.offset_checkpoint_file import (
@@ -20,16 +24,24 @@ from kvorum.storage.small_files.offset_checkpoint_file import (
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
 )
+from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
-from kvorum.wire.records import BatchOptions, RecordData, build_batch
+from kvorum.wire.records import (
+    BatchOptions,
+    ControlRecord,
+    ControlRecordType,
+    RecordData,
+    build_batch,
+    encode_control_record,
+)
+from kvorum.wire.records.compression_type import Compression
 
 PARTITION: Final = "orders-0"
 META_PROPERTIES: Final = (
     "version=1\ncluster.id=OLTmUuRNp_I3DZ4mDicTZQ\nnode.id=1\ndirectory.id=j7MVWhzdWf1mVKzvXJ2bBg\n"
 )
-
-
 TIMESTAMP_MS: Final = 1_700_000_000_000
+ABORTED_TRANSACTION: Final = struct.Struct(">hqqqq")
 
 
 def batch(offset: int) -> bytes:
@@ -183,3 +195,62 @@ def test_a_snapshot_that_is_gone_is_not_taken_for_one_of_nothing(tmp_path: Path)
 
 def test_a_swap_file_that_has_got_its_name_is_one_without_records(tmp_path: Path) -> None:
     assert swap_end_offset(LocalFiles(), str(tmp_path), f"{offset_name(0, '.log')}.swap") == 0
+
+
+def aborted_batches(offset: int, sequence: int) -> bytes:
+    """Return a record of producer 7 in a transaction, and the marker that aborts it."""
+    options = BatchOptions(offset, 0, Compression.NONE, 7, 0, sequence, is_transactional=True)
+    record = build_batch([RecordData(b"value", timestamp=TIMESTAMP_MS)], options)
+    marker = ControlRecord(ControlRecordType.ABORT, EndTxnMarker(0))
+    options = options._replace(base_offset=offset + 1, base_sequence=-1, is_control=True)
+    return record + build_batch([encode_control_record(marker, TIMESTAMP_MS)], options)
+
+
+def aborted_entry(offset: int) -> bytes:
+    return ABORTED_TRANSACTION.pack(0, 7, offset, offset + 1, offset + 2)
+
+
+class AbortingNode:
+    """A node that goes on once a check has read the index of its last segment."""
+
+    def __init__(self, node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.node = node
+        self.log = node / PARTITION / offset_name(0, ".log")
+        self.index = self.log.with_suffix(".txnindex")
+        self.log.write_bytes(aborted_batches(0, 0))
+        self.index.write_bytes(aborted_entry(0))
+        self._monkeypatch = monkeypatch
+
+    def damages_where(self, *, marks: bytes, entries: bytes) -> list[str]:
+        """Return the damage found where the node writes this behind its log and its index."""
+
+        def plan(files: PartitionFiles, findings: Findings) -> list[FileRange]:
+            with self.log.open("ab") as log, self.index.open("ab") as index:
+                log.write(marks)
+                index.write(entries)
+            return plan_segments(files, findings)
+
+        self._monkeypatch.setattr(partition_check, "plan_segments", plan)
+        return damages(check_paths([self.node]))
+
+
+@pytest.fixture
+def aborting(node: Path, monkeypatch: pytest.MonkeyPatch) -> AbortingNode:
+    return AbortingNode(node, monkeypatch)
+
+
+@pytest.mark.parametrize("later", [b"", aborted_entry(4), aborted_entry(4)[:9]])
+def test_a_transaction_that_is_aborted_once_the_index_was_read_is_no_damage(
+    aborting: AbortingNode, later: bytes
+) -> None:
+    entries = aborted_entry(2) + later
+    assert aborting.damages_where(marks=aborted_batches(2, 1), entries=entries) == []
+
+
+@pytest.mark.parametrize("entries", [b"", aborted_entry(4)])
+def test_a_transaction_that_is_not_in_the_index_later_either_is_damage(
+    aborting: AbortingNode, entries: bytes
+) -> None:
+    found = aborting.damages_where(marks=aborted_batches(2, 1), entries=entries)
+    assert len(found) == 1
+    assert "it lacks the transaction that was aborted at offset 3" in found[0]

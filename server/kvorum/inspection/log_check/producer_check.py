@@ -178,6 +178,8 @@ class ProducerCheck:
     def _check_end(
         self, path: Path, data: bytes, missing: dict[int, AbortedTransaction], *, is_last: bool
     ) -> None:
+        if is_last and missing:
+            data = self._read_again(path, data, missing)
         rest = len(data) % _ENTRY.size
         if rest:
             severity = Severity.TORN_TAIL if is_last and missing else Severity.DAMAGE
@@ -190,6 +192,23 @@ class ProducerCheck:
             self._findings.add(
                 Rule.TRANSACTION_INDEX, path, problem, position=len(data), offset=first.last_offset
             )
+
+    def _read_again(self, path: Path, data: bytes, missing: dict[int, AbortedTransaction]) -> bytes:
+        """Return what an index has by now, and take from `missing` what is behind `data` in it.
+
+        A running node may have aborted transactions after the index was read, and before the size
+        of the log was taken. What it has aborted since then is not looked at.
+        """
+        whole = read_whole(path, self._findings)
+        if whole is None or len(whole) <= len(data) or not whole.startswith(data):
+            return data
+        begin = len(data) - len(data) % _ENTRY.size
+        for position in range(begin, len(whole) - _ENTRY.size + 1, _ENTRY.size):
+            version, *fields = _ENTRY.unpack_from(whole, position)
+            entry = AbortedTransaction(*fields)
+            if version == 0 and self._problem_of_transaction(entry, missing, -1) is None:
+                missing.pop(entry.last_offset, None)
+        return whole[: len(whole) - len(whole) % _ENTRY.size]
 
     def _problem_of_transaction(
         self, entry: AbortedTransaction, expected: Mapping[int, AbortedTransaction], last: int
