@@ -209,6 +209,43 @@ def test_a_dump_ends_quietly(golden_sets: Path, pipe: int, *, is_buffered: bool)
     assert ended == Ended(READER_GONE, "")
 
 
+@pytest.fixture
+def full() -> Iterator[int]:
+    """Yield a file on a disk without space."""
+    file = os.open("/dev/full", os.O_WRONLY)
+    yield file
+    os.close(file)
+
+
+READERS = {
+    "check": ["log", "check"],
+    "decode": ["log", "decode"],
+    "image": ["log", "image"],
+    "dump": ["dump-log", "--cluster-metadata-decoder", "--files"],
+}
+
+
+@pytest.mark.parametrize("command", READERS.values(), ids=READERS)
+def test_a_full_disk_for_the_output_is_not_an_error_of_the_files(
+    golden_sets: Path, full: int, command: list[str], *, is_buffered: bool
+) -> None:
+    controller = golden_sets / "dynamic-4.3.1" / "metadata" / "controller-1"
+    log = controller / "__cluster_metadata-0" / "00000000000000000000.log"
+    ended = run(full, [*command, str(log)], is_buffered=is_buffered)
+    problem = "the output cannot be written: No space left on device"
+    assert ended == Ended(1, f"kvorum {command[0]}: {problem}\n")
+
+
+def test_a_full_disk_for_the_output_of_any_command_is_no_defect(
+    full: int, *, is_buffered: bool
+) -> None:
+    ended = run(full, ["storage", "version-mapping"], is_buffered=is_buffered)
+    assert ended.exit_code == 1
+    assert ended.stderr.endswith(": No space left on device\n")
+    assert ended.stderr.count("\n") == 1
+    assert "defect" not in ended.stderr
+
+
 def test_directories_are_formatted_to_the_end(
     pipe: int, tmp_path: Path, *, is_buffered: bool
 ) -> None:

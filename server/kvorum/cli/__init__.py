@@ -17,6 +17,7 @@ from typing import Final, Protocol, cast
 
 from kvorum.cli.broken_pipe import READER_GONE, flush_output, silence_output
 from kvorum.cli.command_parser import CommandParser
+from kvorum.cli.unwritten_output import UnwrittenOutputError, discard_unwritten, no_space
 from kvorum.node.version import VERSION
 
 OK: Final = 0
@@ -71,14 +72,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         flush_output()
     except KeyboardInterrupt:
         # While the modules of the command were imported, or after its end.
-        name = _command_in(arguments)
-        program = f"kvorum {name}" if name in COMMANDS else "kvorum"
-        print(f"{program}: {INTERRUPTION}", file=sys.stderr)
+        print(f"{_program(arguments)}: {INTERRUPTION}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         if not silence_output():
             raise
         return READER_GONE
+    except OSError:
+        unwritten = discard_unwritten()
+        if unwritten is None:
+            raise
+        print(f"{_program(arguments)}: {UnwrittenOutputError(unwritten)}", file=sys.stderr)
+        return FAILED
     return code
 
 
@@ -108,6 +113,8 @@ def _run(arguments: Sequence[str]) -> int:
         if silence_output():
             return READER_GONE
         return _complain(name, _error_text(error), FAILED, is_debugging=parsed.debug)
+    except OSError as error:
+        return _complain(name, _os_error_text(error), FAILED, is_debugging=parsed.debug)
     except Exception as error:  # noqa: BLE001 - any error becomes one line
         return _complain(name, _error_text(error), FAILED, is_debugging=parsed.debug)
 
@@ -136,6 +143,12 @@ def _command_in(arguments: Sequence[str]) -> str | None:
     return next((word for word in arguments if not word.startswith("-")), None)
 
 
+def _program(arguments: Sequence[str]) -> str:
+    """Return the command that a command line asks for, as it is typed."""
+    name = _command_in(arguments)
+    return f"kvorum {name}" if name in COMMANDS else "kvorum"
+
+
 def _load(name: str) -> Command:
     return cast("Command", importlib.import_module(COMMANDS[name]))
 
@@ -146,6 +159,14 @@ def _error_text(error: Exception) -> str:
     if type(error).__module__.startswith("kvorum."):
         return text
     return f"{type(error).__name__}: {text} (this is a defect: --debug shows where)"
+
+
+def _os_error_text(error: OSError) -> str:
+    """Return an error of the system as one line; one of the output is no defect."""
+    unwritten = discard_unwritten()
+    if unwritten is not None:
+        return str(UnwrittenOutputError(unwritten))
+    return f"cannot write: {error.strerror}" if no_space(error) else _error_text(error)
 
 
 def _complain(name: str, error: object, code: int, *, is_debugging: bool) -> int:

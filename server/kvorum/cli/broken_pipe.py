@@ -17,7 +17,7 @@ READER_GONE: Final = 128 + signal.SIGPIPE
 
 def flush_output() -> None:
     """Write out what is printed; BrokenPipeError now, and not at the interpreter's end."""
-    for stream in _streams():
+    for stream in output_streams():
         stream.flush()
 
 
@@ -26,15 +26,20 @@ def silence_output() -> bool:
 
     The stream still holds what it could not write, and the interpreter flushes it when it ends.
     """
-    gone = [stream for stream in _streams() if _is_reader_gone(stream)]
+    gone = [stream for stream in output_streams() if _is_reader_gone(stream)]
     for stream in gone:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+        discard(stream)
     return bool(gone)
 
 
-def _streams() -> list[TextIO]:
+def discard(stream: TextIO) -> None:
+    """Let a stream lose what it holds, and what is printed on it from here on."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def output_streams() -> list[TextIO]:
     """Return the streams that there are: a process may be started without them."""
     streams: list[TextIO | None] = [sys.stdout, sys.stderr]
     return [stream for stream in streams if stream is not None and not stream.closed]

@@ -12,6 +12,7 @@ from kvorum.cli.dump.output import Complaints
 from kvorum.cli.dump.processes import LostProcessError
 from kvorum.cli.progress import Reading, read_progress
 from kvorum.cli.unparsed import accept_unparsed
+from kvorum.cli.unwritten_output import raise_of_output
 from kvorum.inspection.reading import no_report
 from kvorum.metadata.reference_release import REFERENCE_RELEASE
 
@@ -80,6 +81,7 @@ def _print_file(
         # The reader of the output has gone, which is not a fault of the file.
         raise
     except OSError as error:
+        raise_of_output(error)
         reading.say(f"Cannot read {error.filename or file.text}: {error.strerror}")
         return False
     except UNREADABLE as error:

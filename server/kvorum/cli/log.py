@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from kvorum.cli import FAILED, Command
 from kvorum.cli.log_tool import check, decode, diff, image, why
+from kvorum.cli.unwritten_output import raise_of_output
 
 NAME: Final = "log"
 HELP: Final = "find out what files of logs say, of Kafka or of kvorum, and whether they are sound"
@@ -37,5 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         # The reader of the output has gone, which is not a fault of the files.
         raise
     except OSError as error:
-        print(f"kvorum log: cannot read {error.filename}: {error.strerror}", file=sys.stderr)
+        raise_of_output(error)
+        file = error.filename or "a file"
+        print(f"kvorum log: cannot read {file}: {error.strerror or error}", file=sys.stderr)
         return FAILED
