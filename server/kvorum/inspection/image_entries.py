@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 
 from kvorum.inspection.folded_log import FoldedLog
 from kvorum.inspection.log_check.findings import Findings, Rule
-from kvorum.inspection.log_check.listing import read_directory
+from kvorum.inspection.log_check.listing import read_segments
 from kvorum.inspection.log_check.replica_check import Replica, check_replicas
+from kvorum.inspection.metadata_batches import Warn
 from kvorum.inspection.reading import Tell
 from kvorum.inspection.shell.image_tree import Node, Software, escaped_name, shell_tree
-from kvorum.log_files.damage import Damage
 from kvorum.metadata.configs_image import CLIENT_ID, IP, USER, ClientQuotasImage, QuotaEntity
 from kvorum.metadata.java_order import in_java_order
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
@@ -87,21 +87,27 @@ class LogReading(NamedTuple):
     damages: tuple[str, ...]
 
 
-def read_through(path: Path, *, tell: Tell) -> LogReading:
-    """Read the log in a directory from its beginning to its end; raises OSError."""
+def read_through(path: Path, *, warn: Warn, tell: Tell) -> LogReading:
+    """Read the log in a directory from its beginning to its end; raises OSError.
+
+    A segment that a running node has replaced, truncated or removed meanwhile has a warning.
+    """
     end = 0
     damages: list[str] = []
-    for file, item in read_directory(log_directory(path)):
-        tell(file, item.position)
-        if isinstance(item, Damage):
-            damages.append(f"{item.path}: {item.text}")
-        else:
-            end = item.last_offset + 1
+    for segment in read_segments(log_directory(path), tell=tell):
+        damages += segment.damages
+        end = max(end, segment.last_offset + 1)
+        if segment.change is not None:
+            warn(f"{segment.file}: {segment.change}")
     return LogReading(end, tuple(damages))
 
 
-def log_differences(first: Path, second: Path) -> Iterator[str]:
-    """Yield the first difference between the logs in two directories, once for each of them."""
+def log_differences(first: Path, second: Path, *, warn: Warn) -> Iterator[str]:
+    """Yield the first difference between the logs in two directories, once for each of them.
+
+    Where a file cannot be read, as one that a running node has removed meanwhile, what follows is
+    not compared, with a warning.
+    """
     findings = Findings()
     replicas = [
         Replica(
@@ -116,6 +122,8 @@ def log_differences(first: Path, second: Path) -> Iterator[str]:
     for finding in findings.all:
         if finding.rule is Rule.DIVERGENCE:
             yield finding.text
+        elif finding.rule is Rule.UNREADABLE:
+            warn(f"the logs are not compared to their ends: {finding.text}")
 
 
 class Change(NamedTuple):

@@ -8,12 +8,13 @@ from typing import Final
 
 import pytest
 
-from kvorum.inspection.log_check import partition_check
+from kvorum.inspection.image_entries import LogReading, log_differences, read_through
+from kvorum.inspection.log_check import listing, partition_check
 from kvorum.inspection.log_check.check import Report, check_paths
 from kvorum.inspection.log_check.findings import Findings, Severity
-from kvorum.inspection.log_check.listing import PartitionFiles, plan_segments
+from kvorum.inspection.log_check.listing import REPLACED, PartitionFiles, plan_segments
 from kvorum.inspection.log_check.metadata_check import QuorumFacts, load_snapshot
-from kvorum.inspection.reading import TIME_ENTRY
+from kvorum.inspection.reading import GONE, TIME_ENTRY
 from kvorum.log_files.file_systems import LocalFiles
 from kvorum.log_files.find import swap_end_offset
 from kvorum.log_files.ranges import FileRange
@@ -173,6 +174,53 @@ def test_a_log_that_is_truncated_before_its_end_is_read_is_no_damage(
         os.truncate(segments[3], len(batch(6)) + 10)
 
     assert damages(checked(node, truncate, at=segments[0])) == []
+
+
+def compared(node: Path, change: Callable[[], None], *, at: Path) -> tuple[LogReading, list[str]]:
+    """Return what `log diff` reads where a node makes a change at a segment, and its warnings."""
+    waiting, warnings = [change], list[str]()
+
+    def tell(file: Path, _: int) -> None:
+        if waiting and file == at:
+            waiting.pop()()
+
+    return read_through(node / PARTITION, warn=warnings.append, tell=tell), warnings
+
+
+@pytest.mark.parametrize("read_segment", [0, 1], ids=["before it is read", "while it is read"])
+def test_a_segment_that_is_compacted_is_no_difference(
+    node: Path, segments: list[Path], read_segment: int
+) -> None:
+    def compact() -> None:
+        replace(segments[1], batch(2) + batch(5))
+        delete(segments[2])
+
+    found, warnings = compared(node, compact, at=segments[read_segment])
+    assert found == LogReading(8, ())
+    assert warnings == [f"{segments[1]}: {REPLACED}", f"{segments[2]}: {GONE}"]
+
+
+def test_damage_beside_segments_that_are_replaced_is_a_difference(
+    node: Path, segments: list[Path]
+) -> None:
+    segments[2].write_bytes(batch(4)[:-1] + b"x" + batch(5))
+    found, _ = compared(node, lambda: replace(segments[1], batch(3)), at=segments[0])
+    assert len(found.damages) == 1
+
+
+def test_logs_are_not_compared_behind_a_segment_that_is_gone(
+    node: Path, segments: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan(files: PartitionFiles, findings: Findings) -> list[FileRange]:
+        planned = plan_segments(files, findings)
+        segments[1].unlink(missing_ok=True)
+        return planned
+
+    monkeypatch.setattr(listing, "plan_segments", plan)
+    warnings: list[str] = []
+    log = node / PARTITION
+    assert list(log_differences(log, log, warn=warnings.append)) == []
+    assert warnings == [f"the logs are not compared to their ends: {log}: {GONE}"]
 
 
 def test_damage_beside_segments_that_are_replaced_is_damage(

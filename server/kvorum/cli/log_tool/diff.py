@@ -85,10 +85,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _print_logs(first: Path, second: Path, *, is_json: bool) -> list[str]:
     """Print where two logs end, part and are damaged; return what differs."""
     with read_progress(PROGRAM) as reading:
-        readings = {str(path): read_through(path, tell=reading.tell) for path in (first, second)}
-    ends = {path: reading.end_offset for path, reading in readings.items()}
-    differences = [text for reading in readings.values() for text in reading.damages]
-    differences += log_differences(first, second)
+        logs = {
+            str(path): read_through(path, warn=reading.warn, tell=reading.tell)
+            for path in (first, second)
+        }
+        differences = [text for log in logs.values() for text in log.damages]
+        differences += log_differences(first, second, warn=reading.warn)
+    ends = {path: log.end_offset for path, log in logs.items()}
     low, high = min(ends.values()), max(ends.values())
     if low < high:
         missing = f"offset {low}" if high == low + 1 else f"offsets {low} to {high - 1}"

@@ -4,14 +4,14 @@ A log is read by the rules of the Spark reader: entries, and what is wrong betwe
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from kvorum.inspection.layouts.text_files import TextLayout
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
-from kvorum.inspection.reading import lasting_name
+from kvorum.inspection.reading import GONE, Tell, lasting_name
 from kvorum.log_files.batch_rules import LogTraits
 from kvorum.log_files.damage import Damage, DamageKind
 from kvorum.log_files.entry_reader import EntryOrDamage, EntryReader
@@ -39,6 +39,8 @@ Decoded = TypeVar("Decoded")
 SIZE_MAX: Final = 64 * 1024 * 1024
 """More than any small file has: Kafka sets 10 MiB aside for an index."""
 _WHOLE_FILES = 2**63
+REPLACED: Final = "a node replaced or truncated it meanwhile: nothing is said of it"
+"""The note on a segment that is not the file any more that was listed."""
 
 KNOWN_NAMES: Final = frozenset(
     {"leader-epoch-checkpoint", "partition.metadata", "quorum-state", "kvorum-flushed-offset"}
@@ -228,6 +230,21 @@ def identity_of(path: Path) -> tuple[int, int] | None:
     return facts.st_dev, facts.st_ino
 
 
+def change_since(unit: FileRange, identity: tuple[int, int] | None) -> str | None:
+    """Return what a node has done with a segment since it was listed; None where it is the same.
+
+    A running node deletes segments, puts compacted ones in their places, and truncates.
+    """
+    path = Path(unit.file.path)
+    try:
+        is_shorter = path.stat().st_size < unit.file.size
+    except FileNotFoundError:
+        return GONE
+    except OSError:
+        return None
+    return REPLACED if is_shorter or identity_of(path) != identity else None
+
+
 def plan_segments(files: PartitionFiles, findings: Findings) -> list[FileRange]:
     """Return the segments of a directory as ranges."""
     return plan_files(list(files.segments.values()), findings)
@@ -241,6 +258,48 @@ def read_unit(unit: FileRange, *, has_gaps: bool) -> Iterator[EntryOrDamage]:
         traits = LogTraits(has_gaps=has_gaps, with_legacy=has_gaps)
         reader: EntryReader[Damage] = EntryReader(unit, window, files, traits)
         yield from reader.run()
+
+
+class SegmentReading(NamedTuple):
+    """The last offset of a segment, -1 without records, and a line for each damage in it.
+
+    `change` is what a node has done with the segment meanwhile, so that no damage is known.
+    """
+
+    file: Path
+    last_offset: int
+    damages: tuple[str, ...]
+    change: str | None
+
+
+def read_segments(directory: Path, *, tell: Tell) -> Iterator[SegmentReading]:
+    """Read the segments of a partition's directory one after the other; raises OSError."""
+    listed = Findings()
+    files = list_partition(directory, listed)
+    identities = {path: identity_of(path) for path in files.segments.values()}
+    for unit in plan_segments(files, listed):
+        file = Path(unit.file.path)
+        reading = _read_segment(unit, has_gaps=not files.is_metadata, tell=tell)
+        change = change_since(unit, identities.pop(file))
+        yield reading if change is None else reading._replace(damages=(), change=change)
+    for file in identities:
+        # Its size could not be taken.
+        with suppress(FileNotFoundError):
+            file.stat()
+        yield SegmentReading(file, -1, (), GONE)
+
+
+def _read_segment(unit: FileRange, *, has_gaps: bool, tell: Tell) -> SegmentReading:
+    file, last_offset = Path(unit.file.path), -1
+    damages: list[str] = []
+    with suppress(FileNotFoundError):
+        for item in read_unit(unit, has_gaps=has_gaps):
+            tell(file, item.position)
+            if isinstance(item, Damage):
+                damages.append(f"{item.path}: {item.text}")
+            else:
+                last_offset = item.last_offset
+    return SegmentReading(file, last_offset, tuple(damages), None)
 
 
 def read_directory(directory: Path) -> Iterator[tuple[Path, EntryOrDamage]]:

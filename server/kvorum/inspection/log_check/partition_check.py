@@ -20,6 +20,7 @@ from kvorum.inspection.log_check.index_check import (
 from kvorum.inspection.log_check.listing import (
     PartitionFiles,
     add_damage,
+    change_since,
     identity_of,
     list_partition,
     plan_segments,
@@ -188,24 +189,13 @@ class _PartitionCheck:
     def _withdraw_if_replaced(
         self, unit: FileRange, identity: tuple[int, int] | None, found_before: int
     ) -> None:
-        """Withdraw what was found in a segment that is not the file any more that was listed.
-
-        A running node deletes segments, puts compacted ones in their places, and truncates.
-        """
-        path = Path(unit.file.path)
-        try:
-            is_shorter = path.stat().st_size < unit.file.size
-        except FileNotFoundError as error:
-            self._findings.withdraw_since(found_before)
-            self._findings.unreadable(path, error)
-        except OSError:
+        """Withdraw what was found in a segment that is not the file any more that was listed."""
+        change = change_since(unit, identity)
+        if change is None:
             return
-        else:
-            if identity_of(path) == identity and not is_shorter:
-                return
-            self._findings.withdraw_since(found_before)
-            problem = "a node replaced or truncated it meanwhile: nothing is said of it"
-            self._findings.add(Rule.UNREADABLE, path, problem, severity=Severity.NOTE)
+        self._findings.withdraw_since(found_before)
+        path = Path(unit.file.path)
+        self._findings.add(Rule.UNREADABLE, path, change, severity=Severity.NOTE)
         self._go_on_without_all()
 
     def _note_damage(self, damage: Damage | None, batches: SegmentBatches) -> None:
