@@ -12,6 +12,7 @@ from kvorum.inspection.layouts.text_files import PARTITION_METADATA as PARTITION
 from kvorum.inspection.layouts.text_files import flushed_offset
 from kvorum.inspection.log_check.epoch_check import EpochCheck, check_quorum_state
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
+from kvorum.inspection.log_check.gap_notes import GapNotes
 from kvorum.inspection.log_check.index_check import (
     SegmentBatches,
     check_offset_index,
@@ -171,18 +172,21 @@ class _PartitionCheck:
         """Read one segment, and compare its indexes with it."""
         path, base = Path(unit.file.path), unit.file.offset or 0
         batches = SegmentBatches(path, base, is_last=unit.end_offset is None)
+        gaps = GapNotes(path, self._findings)
         self._producers.begin_segment()
         try:
             for item in read_unit(unit, has_gaps=not self._files.is_metadata):
                 if isinstance(item, Damage):
                     self._note_damage(item, batches)
                 else:
+                    self._note_gap(gaps, item)
                     self._take(path, item)
                     batches.add(item)
                     self._findings.reached(path, item.position)
         except OSError as error:
             self._findings.unreadable(path, error)
             self._note_damage(None, batches)
+        gaps.at_end()
         for suffix in _INDEX_SUFFIXES:
             self._check_index(batches, suffix, read, size=unit.file.size)
 
@@ -215,7 +219,6 @@ class _PartitionCheck:
             self._metadata.note_damage()
 
     def _take(self, path: Path, entry: Entry) -> None:
-        self._note_gap(path, entry)
         self._epochs.take(path, entry)
         self._producers.take(path, entry)
         if isinstance(entry, RecordBatch):
@@ -227,17 +230,14 @@ class _PartitionCheck:
             self._decode(path, entry)
         self._end_offset = entry.last_offset + 1
 
-    def _note_gap(self, path: Path, entry: Entry) -> None:
+    def _note_gap(self, gaps: GapNotes, entry: Entry) -> None:
         if not isinstance(entry, RecordBatch) or self._end_offset is None or self._has_damage:
             return
         if entry.base_offset > self._end_offset:
-            self._findings.add(
-                Rule.GAP,
-                path,
-                f"offsets {self._end_offset} to {entry.base_offset - 1} are not in the log",
+            gaps.add(
+                first_offset=self._end_offset,
+                next_offset=entry.base_offset,
                 position=entry.position,
-                offset=self._end_offset,
-                severity=Severity.NOTE,
             )
 
     def _decode(self, path: Path, entry: Entry) -> None:
