@@ -1,6 +1,7 @@
 """The output of `kvorum log decode` and `kvorum log diff`, and how far they tell that they are."""
 
 import json
+import os
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -16,8 +17,9 @@ from kvorum.inspection.decoding.files import file_objects, files_below
 from kvorum.inspection.folded_log import FoldedLog
 from kvorum.inspection.folding import fold_until
 from kvorum.inspection.image_entries import image_changes, image_entries
+from kvorum.inspection.log_check import listing
 from kvorum.inspection.log_check.check import check_paths
-from kvorum.inspection.log_check.findings import Verdict
+from kvorum.inspection.log_check.findings import Findings, Severity, Verdict
 from kvorum.inspection.moment import Moment
 from kvorum.inspection.reading import GONE, OFFSET_ENTRY, TIME_ENTRY
 from kvorum.metadata.image import MetadataImage
@@ -179,6 +181,26 @@ def test_a_record_of_time_0_has_an_entry_of_zeros(tmp_path: Path) -> None:
     index.write_bytes(bytes(TIME_ENTRY.size))
     assert len(list(file_objects(index))) == 1
     assert check_paths([log]).verdict is Verdict.SOUND
+
+
+def test_an_index_is_read_whole_however_large_it_is_set_aside(tmp_path: Path) -> None:
+    log = tmp_path / "orders-0"
+    log.mkdir()
+    (log / f"{0:020}.log").write_bytes(make_batch(0, timestamp=1))
+    index = log / f"{0:020}.timeindex"
+    index.write_bytes(TIME_ENTRY.pack(1, 0))
+    os.truncate(index, 6_000_000 * TIME_ENTRY.size)
+    assert check_paths([log]).verdict is Verdict.SOUND
+
+
+def test_a_file_that_is_larger_than_a_node_reads_is_not_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "SIZE_MAX", 10)
+    file, findings = tmp_path / "quorum-state", Findings()
+    file.write_bytes(bytes(11))
+    assert listing.read_whole(file, findings) is None
+    assert [finding.severity for finding in findings.all] == [Severity.UNREADABLE]
 
 
 def test_a_checkpoint_that_is_being_replaced_is_not_the_one_in_its_place(tmp_path: Path) -> None:

@@ -36,8 +36,8 @@ from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE
 _INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 _NAMED_AFTER_OFFSETS: Final = (LOG_SUFFIX, *_INDEX_SUFFIXES, PRODUCER_SNAPSHOT_SUFFIX)
 Decoded = TypeVar("Decoded")
-SIZE_MAX: Final = 64 * 1024 * 1024
-"""More than any small file has: Kafka sets 10 MiB aside for an index."""
+SIZE_MAX: Final = 2**31 - 1
+"""The largest size in bytes of a file that Kafka reads, or maps, as a whole, such as an index."""
 _WHOLE_FILES = 2**63
 REPLACED: Final = "a node replaced or truncated it meanwhile: nothing is said of it"
 """The note on a segment that is not the file any more that was listed."""
@@ -152,11 +152,15 @@ def _go_on(error: OSError) -> None:
 
 
 def read_whole(path: Path, findings: Findings) -> bytes | None:
-    """Return the bytes of a file; None, with a finding, where it cannot be read."""
+    """Return the bytes of a file; None, with a finding, where it cannot be read or is too large."""
     findings.note_file(path)
     try:
         with closing(LocalFiles().open(str(path))) as file:
-            return file.read_at(0, min(file.size, SIZE_MAX)) if file.size else b""
+            if file.size > SIZE_MAX:
+                problem = f"{file.size} bytes are more than a node reads of such a file"
+                findings.add(Rule.UNREADABLE, path, problem, severity=Severity.UNREADABLE)
+                return None
+            return file.read_at(0, file.size)
     except OSError as error:
         findings.unreadable(path, error)
         return None
