@@ -184,16 +184,20 @@ def _tree(folded: FoldedLog) -> Directory:
 
 @contextmanager
 def _following(quorum: LiveQuorum, *, warn: Warn) -> Generator[Root]:
-    """Fetch new records in a thread of its own, as long as the block runs."""
+    """Fetch new records in a thread of its own, as long as the block runs.
+
+    A failure is warned of, and followed by another attempt: the tree would be out of date without
+    a word.
+    """
     ended = threading.Event()
 
     def follow() -> None:
         while not ended.is_set():
             try:
                 quorum.follow()
-            except MetadataSourceError as error:
+            except Exception as error:  # noqa: BLE001 - any error is said, and the thread goes on
                 if not ended.is_set():
-                    warn(f"new records cannot be had: {error}")
+                    warn(f"new records cannot be had: {_failure_text(error)}")
                 ended.wait(PAUSE_S)
 
     thread = threading.Thread(target=follow, name="kvorum-shell-follower", daemon=True)
@@ -203,6 +207,13 @@ def _following(quorum: LiveQuorum, *, warn: Warn) -> Generator[Root]:
     finally:
         ended.set()
         thread.join(timeout=PAUSE_S)
+
+
+def _failure_text(error: Exception) -> str:
+    """Return why following failed; an error that is not one of its own has its type."""
+    if isinstance(error, MetadataSourceError):
+        return str(error)
+    return f"{type(error).__name__}: {error} (this is a defect)"
 
 
 @contextmanager

@@ -95,10 +95,15 @@ class LiveQuorum:
 
     def _load(self, snapshot: OffsetAndEpoch) -> None:
         """Begin again with a snapshot; with nothing changed where the leader has a later one."""
-        with tempfile.TemporaryDirectory(prefix="kvorum-shell-") as name:
-            file = Path(name) / "snapshot"
-            if copy_snapshot(self._client, snapshot, file):
-                self.folded = fold_snapshot(file, snapshot)
+        try:
+            with tempfile.TemporaryDirectory(prefix="kvorum-shell-") as name:
+                file = Path(name) / "snapshot"
+                if copy_snapshot(self._client, snapshot, file):
+                    self.folded = fold_snapshot(file, snapshot)
+        except OSError as error:
+            raise MetadataSourceError(
+                f"the leader's snapshot cannot be copied into a temporary file: {error}"
+            ) from error
 
 
 def _in_words_of_the_tool(error: ClientOptionError | QuorumError) -> str:
