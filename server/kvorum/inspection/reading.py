@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 RELEASED_AT_ONCE: Final = 8 * 1024 * 1024
 """The number of bytes that the reader goes on before it gives those before it back."""
 _PASSING: Final = re.compile(r"\.(deleted|cleaned|swap|part|tmp)\Z")
+_IN_WRITING: Final = re.compile(r"\.(cleaned|part|tmp)\Z")
 OFFSET_ENTRY: Final = struct.Struct(">ii")
 TIME_ENTRY: Final = struct.Struct(">qi")
 GONE: Final = "it was there when the directory was listed, and is gone"
@@ -46,6 +47,11 @@ class MappedFile:
 def lasting_name(name: str) -> str:
     """Return the name that a file had before it was to be removed, or has once it is in place."""
     return _PASSING.sub("", name)
+
+
+def is_in_writing(name: str) -> bool:
+    """Return whether a file of that name is one that a node has not written to its end yet."""
+    return _IN_WRITING.search(name) is not None
 
 
 class OffsetEntry(NamedTuple):

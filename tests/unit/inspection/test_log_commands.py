@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.batch_maker import make_batch
+from tests.support.batch_maker import make_batch, make_snapshot
 from tests.support.golden_data import METADATA_NODES, TOPICS, golden_records
 
 from kvorum.cli import main
@@ -33,6 +33,9 @@ from kvorum.wire.records.legacy import read_entries
 SETS = ("dynamic-4.3.1", "ladder-4.3.1", "standalone-4.3.1", "static-3.9.1", "legacy-formats")
 NODE = METADATA_NODES[1]
 REPLICA = METADATA_NODES[2]
+SNAPSHOT = make_snapshot(epoch=1)
+SEGMENT = make_batch(0) + make_batch(1)
+CHECKPOINT = b"0\n1\n2 5\n"
 INDEX_ENTRIES = {"offsetIndexEntry", "timeIndexEntry", "abortedTransaction"}
 
 
@@ -208,6 +211,34 @@ def test_a_checkpoint_that_is_being_replaced_is_not_the_one_in_its_place(tmp_pat
     new = tmp_path / "leader-epoch-checkpoint.tmp"
     new.write_text("0\n1\n2 5\n")
     assert list(file_objects(new)) == [{"type": "leaderEpoch", "epoch": 2, "startOffset": 5}]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "size"),
+    [
+        *((f"{5:020}-{1:010}-77.checkpoint.part", SNAPSHOT, size) for size in (0, 40, 100, 160)),
+        (f"{0:020}.log.cleaned", SEGMENT, len(SEGMENT) - 1),
+        ("leader-epoch-checkpoint.tmp", CHECKPOINT, 4),
+    ],
+)
+def test_the_end_of_a_file_that_is_being_written_is_not_damage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, data: bytes, size: int
+) -> None:
+    (tmp_path / name).write_bytes(data[:size])
+    assert main(["log", "decode", str(tmp_path)]) == 0
+    found = [json.loads(line)["type"] for line in capsys.readouterr().out.splitlines()]
+    assert found[-1] == "unfinished"
+
+
+@pytest.mark.parametrize("position", [70, len(SEGMENT) - 2])
+def test_damage_in_a_file_that_is_being_written_is_damage_where_more_follows(
+    tmp_path: Path, position: int
+) -> None:
+    file = tmp_path / f"{0:020}.log.cleaned"
+    data = bytearray(SEGMENT + make_batch(2))
+    data[position] ^= 1
+    file.write_bytes(data)
+    assert "damage" in {found["type"] for found in file_objects(file)}
 
 
 def test_decoding_goes_on_after_a_file_that_a_node_has_removed_meanwhile(

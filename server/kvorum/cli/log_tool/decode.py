@@ -8,7 +8,7 @@ from pathlib import Path
 from kvorum.cli import FAILED, OK, UsageError
 from kvorum.cli.log_tool import PROGRAM
 from kvorum.cli.progress import Reading, read_progress
-from kvorum.inspection.decoding.files import UnknownFileError, file_objects, files_below
+from kvorum.inspection.decoding.files import DAMAGE, UnknownFileError, file_objects, files_below
 from kvorum.inspection.reading import GONE, no_report
 
 NAME = "decode"
@@ -59,7 +59,7 @@ def _print_objects(file: Path, topic: str | None, reading: Reading) -> bool:
     is_sound = True
     try:
         for found in file_objects(file, topic, tell=reading.tell):
-            is_sound = is_sound and found["type"] != "damage"
+            is_sound = is_sound and found["type"] != DAMAGE
             print(json.dumps({"file": str(file), **found}, ensure_ascii=False))
     except UnknownFileError as error:
         sys.stdout.flush()

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from kvorum.inspection.decoding.small_files import reader_of
 from kvorum.inspection.log_check.listing import directories_below, read_unit, units_of_file
-from kvorum.inspection.reading import Tell, lasting_name, no_report
+from kvorum.inspection.reading import Tell, is_in_writing, lasting_name, no_report
 from kvorum.internal_topics.coordinator_records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
@@ -43,6 +43,9 @@ _CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _BINARY: Final = "\0"
 LOG_APPEND_TIME = "LogAppendTime"
 CREATE_TIME = "CreateTime"
+DAMAGE: Final = "damage"
+UNFINISHED: Final = "unfinished"
+"""The type of what is missing at the end of a file that a node is still writing."""
 
 
 def _bytes_json(data: bytes | None) -> Json:
@@ -124,8 +127,9 @@ def _log_objects(path: Path, name: str, topic: str | None, tell: Tell) -> Iterat
         for item in read_unit(unit, has_gaps=topic != CLUSTER_METADATA_TOPIC):
             tell(path, item.position)
             if isinstance(item, Damage):
+                reaches_end = item.last_offset is None
                 yield {
-                    "type": "damage",
+                    "type": UNFINISHED if reaches_end and is_in_writing(path.name) else DAMAGE,
                     "position": item.position,
                     "offset": item.first_offset,
                     "problem": item.text,
@@ -180,7 +184,7 @@ def _records(entry: Entry, contents: Contents) -> Iterator[dict[str, Json]]:
             yield _record_object(record, contents, is_control=entry.is_control)
     except WireError as error:
         yield {
-            "type": "damage",
+            "type": DAMAGE,
             "position": entry.position,
             "offset": entry.last_offset,
             "problem": f"its records cannot be read: {error}",
@@ -228,8 +232,9 @@ def file_objects(
 ) -> Iterator[dict[str, Json]]:
     """Yield what is in a file, an object for each part; what is damaged is an object too.
 
-    `topic` says which records a segment has; without it the directory's name does. Raises OSError
-    and `UnknownFileError`.
+    The end of a file that a node is still writing may be missing, which is no damage. `topic` says
+    which records a segment has; without it the directory's name does. Raises OSError and
+    `UnknownFileError`.
     """
     name = lasting_name(path.name)
     if name.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)):
@@ -244,7 +249,8 @@ def file_objects(
         yield from reader(path)
     except (StorageError, ValueError) as error:
         problem = error.problem if isinstance(error, StorageError) else str(error)
-        yield {"type": "damage", "position": 0, "problem": problem}
+        kind = UNFINISHED if is_in_writing(path.name) else DAMAGE
+        yield {"type": kind, "position": 0, "problem": problem}
 
 
 def _is_known(file: Path) -> bool:
