@@ -16,7 +16,7 @@ from kvorum.inspection.log_check.partition_check import LogFacts, check_partitio
 from kvorum.inspection.log_check.replica_check import Replica, check_replicas
 from kvorum.inspection.reading import Tell, no_report
 from kvorum.metadata.image import MetadataImage
-from kvorum.storage.directory.partition_directory import DELETE_SUFFIX, suffix_of
+from kvorum.storage.directory.partition_directory import DELETE_SUFFIX, current_name, suffix_of
 from kvorum.storage.metadata_log.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
 from kvorum.storage.names import (
     METADATA_LOG_DIRECTORY,
@@ -51,6 +51,8 @@ LOG_DIR_FILES: Final = frozenset(
     {META_PROPERTIES_FILE, BOOTSTRAP_CHECKPOINT, CLEAN_SHUTDOWN_FILE, *OFFSET_CHECKPOINTS}
 )
 """The names by which a log directory is recognised."""
+_NAMES_MAX: Final = 10
+"""The number of logs that one finding names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,8 @@ def compare_log_dir(facts: LogDirFacts, logs: Mapping[str, LogFacts], findings: 
         _check_offsets(facts.directory / name, offsets, logs, findings, was_clean=was_clean)
         if was_clean and name in _OF_ALL_LOGS:
             _check_all_listed(facts.directory / name, offsets, logs, findings)
+    if was_clean:
+        _note_logs_without_directory(facts, findings)
 
 
 def _note_missing(path: Path, findings: Findings) -> None:
@@ -181,6 +185,25 @@ def _check_all_listed(
     for name in logs:
         if name not in offsets and name != METADATA_LOG_DIRECTORY and suffix_of(name) is None:
             findings.add(Rule.OFFSET_CHECKPOINT, path, f"{name} is not listed")
+
+
+def _note_logs_without_directory(facts: LogDirFacts, findings: Findings) -> None:
+    """Note which logs had records at a stop in good order, and have no directory any more.
+
+    It is no damage: they may have been moved to another log directory, removed to be fetched again,
+    or left out of a copy.
+    """
+    try:
+        there = {current_name(entry.name) for entry in facts.directory.iterdir() if entry.is_dir()}
+    except OSError:
+        return
+    offsets = facts.checkpoints.get(RECOVERY_POINT_CHECKPOINT, {})
+    gone = [name for name, offset in offsets.items() if offset > 0 and name not in there]
+    if gone:
+        names = ", ".join(gone[:_NAMES_MAX]) + (", …" if len(gone) > _NAMES_MAX else "")
+        problem = f"there is no directory of logs that had records, {len(gone)} in all: {names}"
+        path = facts.directory / RECOVERY_POINT_CHECKPOINT
+        findings.add(Rule.OFFSET_CHECKPOINT, path, problem, severity=Severity.NOTE)
 
 
 def _check_offsets(
