@@ -17,9 +17,13 @@ from tests.spark.spark_filters import (
     with_checksum,
 )
 
+from kvorum.log_files.file_systems import LocalFiles
+from kvorum.log_files.find import find_files
+from kvorum.log_files.ranges import FileRange, plan_ranges
 from kvorum.spark.columnar import record_places
 from kvorum.spark.damage_modes import Mode
 from kvorum.spark.errors import DamagedFileError
+from kvorum.spark.log_source.range_rows import Reading, range_rows
 from kvorum.storage.names import offset_name
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import (
@@ -164,7 +168,7 @@ class Log:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         directory.mkdir()
-        self._segment = directory / offset_name(0, ".log")
+        self.segment = directory / offset_name(0, ".log")
         self._offset = 0
 
     def add(self, *values: bytes, producer_id: int = -1, is_transactional: bool = False) -> None:
@@ -191,16 +195,23 @@ class Log:
         self._write([marker], options)
 
     def roll(self) -> None:
-        self._segment = self.directory / offset_name(self._offset, ".log")
+        self.segment = self.directory / offset_name(self._offset, ".log")
 
     def _write(self, records: list[RecordData], options: BatchOptions) -> None:
-        with self._segment.open("ab") as file:
+        with self.segment.open("ab") as file:
             file.write(build_batch(records, options))
         self._offset += len(records)
 
 
 def states(log: Log, **options: Any) -> dict[bytes, str | None]:
     rows = rows_of([log.directory], columns=("value", "transaction", "control_type"), **options)
+    return {row["value"]: row["transaction"] for row in rows if row["control_type"] is None}
+
+
+def states_in(unit: FileRange) -> dict[bytes, str | None]:
+    """Return the states of what is in a range that was planned before."""
+    batches = range_rows(unit, Reading(("value", "transaction", "control_type"), Mode.FAILFAST))
+    rows = [row for batch in batches for row in batch.to_pylist()]
     return {row["value"]: row["transaction"] for row in rows if row["control_type"] is None}
 
 
@@ -239,14 +250,49 @@ def test_after_a_damaged_place_the_end_of_a_transaction_is_not_known(tmp_path: P
     log.end(1, ControlRecordType.ABORT)
     log.add(b"third", producer_id=1, is_transactional=True)
     log.end(1, ControlRecordType.COMMIT)
-    (segment,) = log.directory.glob("*.log")
-    data = bytearray(segment.read_bytes())
-    damaged = list(read_batches(bytes(data)))[3]
-    data[damaged.position + 16] = 9
-    segment.write_bytes(data)
+    with_wrong_format(log.segment, 3)
     rows = rows_of([log.directory], mode=Mode.PERMISSIVE, columns=("value", "transaction"))
     found = {row["value"]: row["transaction"] for row in rows}
     assert (found[b"first"], found[b"second"], found[b"third"]) == ("committed", None, "committed")
+
+
+def with_wrong_format(segment: Path, number: int) -> None:
+    """Make a batch of a segment one of no format that there is."""
+    data = bytearray(segment.read_bytes())
+    damaged = list(read_batches(bytes(data)))[number]
+    data[damaged.position + 16] = 9
+    segment.write_bytes(data)
+
+
+def test_damage_at_the_begin_of_a_later_segment_hides_the_end_of_a_transaction(
+    tmp_path: Path,
+) -> None:
+    log = Log(tmp_path / "orders-0")
+    log.add(b"plain")
+    log.add(b"first", producer_id=1, is_transactional=True)
+    log.roll()
+    log.end(1, ControlRecordType.ABORT)
+    log.add(b"second", producer_id=1, is_transactional=True)
+    log.end(1, ControlRecordType.COMMIT)
+    with_wrong_format(log.segment, 0)
+    found = states(log, mode=Mode.PERMISSIVE)
+    assert (found[b"first"], found[b"second"]) == (None, "committed")
+
+
+def test_a_segment_that_goes_meanwhile_hides_the_ends_of_transactions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(tmp_path / "orders-0")
+    log.add(b"one", producer_id=1, is_transactional=True)
+    log.add(b"two", producer_id=2, is_transactional=True)
+    log.end(2, ControlRecordType.COMMIT)
+    log.roll()
+    log.end(1, ControlRecordType.ABORT)
+    (unit, _) = plan_ranges(find_files([str(log.directory)]), has_gaps=True)
+    listed = LocalFiles().list_below(str(log.directory))
+    monkeypatch.setattr(LocalFiles, "list_below", lambda *_: listed)
+    log.segment.unlink()
+    assert states_in(unit) == {b"one": None, b"two": "committed"}
 
 
 def one_record(offset: int) -> bytes:

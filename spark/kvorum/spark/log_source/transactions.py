@@ -4,6 +4,8 @@ A marker is a control batch of the producer that comes after the transaction's r
 after them, in a later segment. So the headers after a range are looked through until every
 transaction that the range has records of has ended; only one that never ended is looked for up to
 the end of the log.
+
+A segment that is gone by then hides the end of all that did not end before it.
 """
 
 from bisect import bisect_left
@@ -65,15 +67,22 @@ class TransactionOutcomes:
         self._unit = unit
         self._files = files_at(unit.file.path, file_system_options)
         self._markers: dict[int, list[_Marker]] | None = None
+        self._last_offset = unit.start.offset
+        # Each is the last offset before a place that is damaged, in ascending order.
         self._damaged: list[int] = []
 
     def state_of(self, batch: RecordBatch) -> TransactionState | None:
         """Return how the transaction of a batch ended.
 
-        None where that is not known, because a place between it and the next marker is damaged.
+        None where that is not known, because a place between it and the next marker is damaged or
+        gone.
         """
         if self._markers is None:
-            self._markers = self._read_markers()
+            self._markers = {}
+            try:
+                self._read_markers(self._markers)
+            except FileNotFoundError:
+                self._damaged.append(NEVER)
         offset = batch.base_offset
         markers = self._markers.get(batch.producer_id, [])
         index = bisect_left(markers, offset, key=lambda marker: marker.offset)
@@ -83,10 +92,9 @@ class TransactionOutcomes:
             return None
         return end.state
 
-    def _read_markers(self) -> dict[int, list[_Marker]]:
-        """Return the markers by producer, up to where no transaction of the range is open."""
+    def _read_markers(self, found: dict[int, list[_Marker]]) -> None:
+        """Find the markers by producer, up to where no transaction of the range is open."""
         unit = self._unit
-        found: dict[int, list[_Marker]] = {}
         open_ones: set[int] = set()
         for seen in self._in_file(unit.file, unit.start.position, unit.end):
             if seen.state is None:
@@ -95,19 +103,19 @@ class TransactionOutcomes:
                 found.setdefault(seen.producer_id, []).append(_Marker(seen.offset, seen.state))
                 open_ones.discard(seen.producer_id)
         if not open_ones:
-            return found
+            return
         for seen in self._after_range():
             if seen.state is not None:
                 found.setdefault(seen.producer_id, []).append(_Marker(seen.offset, seen.state))
                 open_ones.discard(seen.producer_id)
                 if not open_ones:
-                    break
-        return found
+                    return
 
     def _after_range(self) -> Iterator[_Seen]:
         """Yield the transactional batches after the range, in later segments too."""
         yield from self._in_file(self._unit.file, self._unit.end)
         for file in self._files_after():
+            self._last_offset = max(self._last_offset, (file.offset or 0) - 1)
             yield from self._in_file(file, 0)
 
     def _files_after(self) -> Iterator[LogFile]:
@@ -134,12 +142,11 @@ class TransactionOutcomes:
             yield from self._in_window(FileWindow(opened, end=end or opened.size), position)
 
     def _in_window(self, window: FileWindow, position: int) -> Iterator[_Seen]:
-        last_offset = self._unit.start.offset
         while position < window.end:
             header = entry_header_at(window, position)
             if header is None or header_problem(header) or position + header.size > window.end:
-                self._damaged.append(last_offset)
-                bounds = Bounds(max(last_offset, 0))
+                self._damaged.append(self._last_offset)
+                bounds = Bounds(max(self._last_offset, 0))
                 after = next_sound_batch(
                     window, position, header=None, bounds=bounds, end=window.end, with_legacy=True
                 )
@@ -147,7 +154,7 @@ class TransactionOutcomes:
                     return
                 position = after
                 continue
-            last_offset = header.last_offset
+            self._last_offset = header.last_offset
             if isinstance(header, BatchHeader) and header.attributes & TRANSACTIONAL:
                 state = None
                 if header.is_control:
