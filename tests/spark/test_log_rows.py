@@ -295,6 +295,39 @@ def test_a_segment_that_goes_meanwhile_hides_the_ends_of_transactions(
     assert states_in(unit) == {b"one": None, b"two": "committed"}
 
 
+TORN_ENDS = {"half of a batch": build_batch([RecordData(b"lost")])[:40], "zeros": bytes(5000)}
+
+
+@pytest.mark.parametrize("torn", TORN_ENDS.values(), ids=TORN_ENDS)
+def test_a_transaction_before_the_unwritten_end_of_a_log_is_open(
+    tmp_path: Path, torn: bytes
+) -> None:
+    log = Log(tmp_path / "orders-0")
+    log.add(b"one", producer_id=1, is_transactional=True)
+    with log.segment.open("ab") as file:
+        file.write(torn)
+    assert states(log) == {b"one": "open"}
+    assert states(log, range_bytes=1) == {b"one": "open"}
+    log.roll()
+    log.add(b"two")
+    found = states(log, mode=Mode.PERMISSIVE)
+    assert found[b"one"] is None, "only the last segment has an unwritten end"
+
+
+def test_a_transaction_may_end_in_a_batch_that_is_not_whole_when_the_work_is_planned(
+    tmp_path: Path,
+) -> None:
+    log = Log(tmp_path / "orders-0")
+    log.add(b"one", producer_id=1, is_transactional=True)
+    written = log.segment.read_bytes()
+    log.end(1, ControlRecordType.ABORT)
+    whole = log.segment.read_bytes()
+    log.segment.write_bytes(whole[: len(written) + 40])
+    (unit,) = plan_ranges(find_files([str(log.directory)]), has_gaps=True)
+    log.segment.write_bytes(whole)
+    assert states_in(unit) == {b"one": "aborted"}
+
+
 def one_record(offset: int) -> bytes:
     return build_batch([RecordData(b"at %d" % offset)], BatchOptions(base_offset=offset))
 

@@ -5,7 +5,9 @@ after them, in a later segment. So the headers after a range are looked through 
 transaction that the range has records of has ended; only one that never ended is looked for up to
 the end of the log.
 
-A segment that is gone by then hides the end of all that did not end before it.
+A node may write to the log meanwhile. Bytes at its end that are not a batch yet hide nothing, and
+the headers after a range are read on from where they begin. A segment that is gone hides all that
+did not end before it.
 """
 
 from bisect import bisect_left
@@ -15,7 +17,13 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from kvorum.log_files.batch_places import Bounds, entry_header_at, header_problem, next_sound_batch
+from kvorum.log_files.batch_places import (
+    Bounds,
+    end_looks_torn,
+    entry_header_at,
+    header_problem,
+    next_sound_batch,
+)
 from kvorum.log_files.file_systems import FileWindow, files_at
 from kvorum.log_files.find import FileKind, LogFile, classify
 from kvorum.log_files.ranges import FileRange
@@ -68,6 +76,7 @@ class TransactionOutcomes:
         self._files = files_at(unit.file.path, file_system_options)
         self._markers: dict[int, list[_Marker]] | None = None
         self._last_offset = unit.start.offset
+        self._torn_at: int | None = None
         # Each is the last offset before a place that is damaged, in ascending order.
         self._damaged: list[int] = []
 
@@ -113,8 +122,13 @@ class TransactionOutcomes:
 
     def _after_range(self) -> Iterator[_Seen]:
         """Yield the transactional batches after the range, in later segments too."""
-        yield from self._in_file(self._unit.file, self._unit.end)
+        end, self._torn_at = self._unit.end if self._torn_at is None else self._torn_at, None
+        yield from self._in_file(self._unit.file, end)
         for file in self._files_after():
+            if self._torn_at is not None:
+                # Only the last segment may have an unwritten end.
+                self._damaged.append(self._last_offset)
+                self._torn_at = None
             self._last_offset = max(self._last_offset, (file.offset or 0) - 1)
             yield from self._in_file(file, 0)
 
@@ -145,11 +159,7 @@ class TransactionOutcomes:
         while position < window.end:
             header = entry_header_at(window, position)
             if header is None or header_problem(header) or position + header.size > window.end:
-                self._damaged.append(self._last_offset)
-                bounds = Bounds(max(self._last_offset, 0))
-                after = next_sound_batch(
-                    window, position, header=None, bounds=bounds, end=window.end, with_legacy=True
-                )
+                after = self._after_damage(window, position)
                 if after is None:
                     return
                 position = after
@@ -163,3 +173,15 @@ class TransactionOutcomes:
                 if state is not None or not header.is_control:
                     yield _Seen(header.base_offset, header.producer_id, state)
             position += header.size
+
+    def _after_damage(self, window: FileWindow, position: int) -> int | None:
+        """Return where the next sound batch begins after bytes without one; note the bytes."""
+        bounds = Bounds(max(self._last_offset, 0))
+        after = next_sound_batch(
+            window, position, header=None, bounds=bounds, end=window.end, with_legacy=True
+        )
+        if after is None and end_looks_torn(window, position, window.end, with_legacy=True):
+            self._torn_at = position
+        else:
+            self._damaged.append(self._last_offset)
+        return after
