@@ -1,5 +1,6 @@
 """Filters that are pushed down to kvorum-log skip work and never change what a query finds."""
 
+import tracemalloc
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib import import_module
@@ -11,6 +12,7 @@ import pytest
 from pyspark.sql.datasource import EqualNullSafe, EqualTo, Filter, GreaterThan, IsNull, Not
 from tests.spark.spark_filters import kept, pushed, random_filters, rows, with_checksum
 
+from kvorum.log_files.file_systems import BLOCK_BYTES
 from kvorum.spark.damage_modes import Mode
 from kvorum.spark.errors import DamagedFileError
 from kvorum.spark.log_source.filters import NO_FILTER
@@ -31,6 +33,7 @@ BEFORE_1970_MS = 86_400_001
 LOGS, FILTERS = 4, 40
 TOPICS = ("orders", "payments")
 LOG_APPEND_TIME = 0x08
+MIB = 1024 * 1024
 
 
 def random_batch(random: Random, offset: int) -> bytes:
@@ -178,6 +181,24 @@ def test_a_batch_that_is_left_out_is_not_unpacked(
         unpacked.clear()
         rows(tmp_path, pushed([given]), Mode.FAILFAST, 2**30)
         assert len(unpacked) == count, given
+
+
+def test_what_a_filter_leaves_out_does_not_stay_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    with (tmp_path / "orders-0" / offset_name(0, ".log")).open("wb") as segment:
+        for offset in range(0, 64, 2):
+            segment.write(build_batch([RecordData(bytes(MIB))], BatchOptions(base_offset=offset)))
+            wanted = BatchOptions(base_offset=offset + 1, producer_id=7, base_sequence=offset)
+            segment.write(build_batch([RecordData(b"wanted")], wanted))
+    row_filter = pushed([EqualTo(("producer_id",), 7)])
+    tracemalloc.start()
+    try:
+        found = rows(tmp_path, row_filter, Mode.FAILFAST, 2**30)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [row["value"] for row in found] == [b"wanted"] * 32
+    assert peak_bytes < 3 * BLOCK_BYTES
 
 
 def test_damage_outside_of_what_is_asked_for_ends_no_query(tmp_path: Path) -> None:

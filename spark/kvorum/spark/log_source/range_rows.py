@@ -3,7 +3,7 @@
 Each run of batches, and each run of messages of the formats 0 and 1, becomes one Arrow batch.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -66,15 +66,11 @@ def range_rows(unit: FileRange, reading: Reading) -> Iterator[pa.RecordBatch]:
         yield maker.damage_row(piece) if isinstance(piece, Damage) else piece
 
 
-def _runs(
-    items: Iterable[EntryOrDamage], admits: Callable[[Entry], bool]
-) -> Iterator[list[Entry] | Damage]:
-    """Yield runs of the entries that are admitted, each of one kind, and the damage between."""
+def _runs(items: Iterable[EntryOrDamage]) -> Iterator[list[Entry] | Damage]:
+    """Yield runs of entries, each of one kind, and the damage between."""
     run: list[Entry] = []
     records = size = 0
     for item in items:
-        if not isinstance(item, Damage) and not admits(item):
-            continue
         is_full = records > RUN_RECORDS_MAX or size > RUN_BYTES_MAX
         if run and (is_full or type(item) is not type(run[0])):
             yield run
@@ -124,11 +120,23 @@ class _RowMaker:
 
     def pieces(self, items: Iterator[EntryOrDamage]) -> Iterator[pa.RecordBatch | Damage]:
         """Yield the rows of batches, and the damage between them."""
-        for run in _runs(items, self._filter.admits_entry):
+        for run in _runs(self._chosen(items) if self._filter.conditions else items):
             if isinstance(run, Damage):
                 yield run
             else:
                 yield from self._rows_or_damage(run)
+
+    def _chosen(self, items: Iterable[EntryOrDamage]) -> Iterator[EntryOrDamage]:
+        """Yield the entries that the filter admits, and all damage.
+
+        An entry is a view of all bytes that were read with it. These would stay in memory until
+        enough others are admitted, so each has a copy of its own.
+        """
+        for item in items:
+            if isinstance(item, Damage):
+                yield item
+            elif self._filter.admits_entry(item):
+                yield item._replace(data=memoryview(bytes(item.data)))
 
     def damage_row(self, damage: Damage) -> pa.RecordBatch:
         """Return one row that stands for damage."""
