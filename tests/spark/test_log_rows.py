@@ -394,19 +394,56 @@ def header_beyond_its_record() -> bytes:
     return with_checksum(batch)
 
 
-@pytest.mark.parametrize("wrong", [unknown_codec(), header_beyond_its_record()])
+def bytes_after_its_headers() -> bytes:
+    record = RecordData(b"one", headers=[("name", b"value"), ("more", None)])
+    batch = bytearray(build_batch([record], BatchOptions(base_offset=1)))
+    # One header instead of two.
+    batch[batch.index(b"name") - 2] = 0x02
+    return with_checksum(batch)
+
+
+def header_that_ends_in_the_next_record() -> bytes:
+    records = [RecordData(b"one", headers=[("name", None)]), RecordData(b"two")]
+    batch = bytearray(build_batch(records, BatchOptions(base_offset=1)))
+    # The length of a value, of which the rest is the length of the next record.
+    batch[batch.index(b"name") + 4] = 0x81
+    return with_checksum(batch)
+
+
+WRONG_BATCHES = (
+    unknown_codec(),
+    header_beyond_its_record(),
+    bytes_after_its_headers(),
+    header_that_ends_in_the_next_record(),
+)
+
+
+@pytest.mark.parametrize("wrong", WRONG_BATCHES)
 def test_a_codec_or_a_header_that_cannot_be_read_ends_no_query(
     tmp_path: Path, wrong: bytes
 ) -> None:
-    path = written(tmp_path, one_record(0), wrong, one_record(2))
+    path = written(tmp_path, one_record(0), wrong, one_record(3))
     rows = rows_of([path], mode=Mode.PERMISSIVE)
     assert [(row["offset"], row["damage"] is None) for row in rows] == [
         (0, True),
         (1, False),
-        (2, True),
+        (3, True),
     ]
     with pytest.raises(DamagedFileError, match="damaged at offset 1"):
         rows_of([path])
+
+
+def test_numbers_of_more_than_32_bits_are_cut_off_as_the_codec_does(tmp_path: Path) -> None:
+    options = BatchOptions(base_offset=1, producer_id=7, producer_epoch=0, base_sequence=5)
+    batch = bytearray(build_batch([RecordData(b"one", timestamp=0)], options))
+    # The difference of its offset, 0, in five bytes with a bit beyond the 32nd.
+    batch[64:65] = b"\x80\x80\x80\x80\x20"
+    batch[61] += 2 * 4
+    batch[11] += 4
+    path = written(tmp_path, one_record(0), with_checksum(batch))
+    _, row = rows_of([path])
+    (record,) = list(stored_batches(path.parent))[1].records()
+    assert (row["offset"], row["sequence"], row["value"]) == (record.offset, 5, b"one")
 
 
 def test_no_damaged_byte_changes_a_record_or_loses_one_unsaid(

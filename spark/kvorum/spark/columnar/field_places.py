@@ -18,6 +18,7 @@ NOWHERE: Final = 1 << 40
 """A position after every buffer: that of what cannot be read."""
 VARINT_BYTES_MAX: Final = 5
 VARLONG_BYTES_MAX: Final = 10
+UINT32_MAX: Final = 2**32 - 1
 
 FIXED_BYTES: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -57,6 +58,9 @@ def unsigned_varints(data: Bytes, positions: Ints, bytes_max: int = VARINT_BYTES
     if longer.size:
         values[longer] &= 0x7F
         _read_more(data, values, ends, longer, min(bytes_max, VARLONG_BYTES_MAX - 1))
+        if bytes_max == VARINT_BYTES_MAX:
+            # Bits beyond the number's width are dropped, as by the codec.
+            values[longer] &= UINT32_MAX
     return Numbers(values, ends)
 
 

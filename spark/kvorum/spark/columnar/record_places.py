@@ -14,6 +14,7 @@ from kvorum.metadata.record_frame import FRAME_VERSION, SHORT_HEADER_BYTES
 from kvorum.spark.columnar.batch_block import BatchBlock
 from kvorum.spark.columnar.field_places import (
     ABSENT,
+    UINT32_MAX,
     VARINT_BYTES_MAX,
     VARLONG_BYTES_MAX,
     Bytes,
@@ -135,6 +136,7 @@ def _long_step(content: bytes, pos: int) -> int:
         byte = content[pos + index]
         length |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
+            length &= UINT32_MAX
             return _BEYOND if length & 1 else index + 1 + (length >> 1)
     return _BEYOND
 

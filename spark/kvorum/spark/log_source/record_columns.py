@@ -13,7 +13,7 @@ from kvorum.spark.columnar.field_places import ABSENT, Places
 from kvorum.spark.columnar.record_places import RecordPlaces
 from kvorum.spark.log_source.columns import ARROW_TYPES, DAMAGE, FILE_VALUES
 from kvorum.spark.log_source.transactions import TransactionOutcomes
-from kvorum.wire.errors import WireError
+from kvorum.wire.errors import CorruptBatchError, WireError
 from kvorum.wire.records import RecordBatch, decode_control_record
 from kvorum.wire.records.batch import INT32_MAX, NO_PRODUCER, NO_SEQUENCE
 from kvorum.wire.records.legacy import Entry
@@ -71,8 +71,7 @@ class RecordColumns:
         firsts = np.array([batch.base_offset for batch in self._batches], np.int64)
         of = self._places.batches
         numbers = bases[of] + self._places.offsets - firsts[of]
-        numbers = np.where(numbers > INT32_MAX, numbers - INT32_MAX - 1, numbers)
-        return masked(numbers, bases[of] == NO_SEQUENCE)
+        return masked(numbers & INT32_MAX, bases[of] == NO_SEQUENCE)
 
     def transactions(self) -> Array:
         """Return how the transactions ended; null for records of none."""
@@ -116,12 +115,19 @@ def _known(number: int) -> int | None:
 
 
 def _headers(places: RecordPlaces) -> Array:
-    """Return the headers of each record, in their order; a key may come more than once."""
+    """Return the headers of each record, in their order; a key may come more than once.
+
+    Raises `CorruptBatchError` where they do not fit into their record.
+    """
     data, starts = places.content, places.header_starts
     has_some = places.data.take(starts, mode="clip") != 0
     found: list[list[dict[str, Any]]] = [[] for _ in starts]
     for index in np.flatnonzero(has_some):
-        headers, _ = read_headers(data, int(starts[index]), int(places.ends[index]))
+        start, record_end = int(starts[index]), int(places.ends[index])
+        headers, end = read_headers(data, start, record_end)
+        if end != record_end:
+            problem = f"headers of {end - start} bytes where its length allows {record_end - start}"
+            raise CorruptBatchError("record", problem, offset=start)
         found[index] = [{"key": key, "value": value} for key, value in headers]
     return taken(found, ARROW_TYPES["headers"], np.arange(len(found)))
 
