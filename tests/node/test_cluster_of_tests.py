@@ -8,7 +8,7 @@ import pytest
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, produce
 from tests.support.topics import read_topics
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.node.embedded.topics import TopicError, UnknownPartitionError
@@ -145,6 +145,30 @@ def test_a_broker_with_a_full_disk_ends_and_comes_back() -> None:
         wait_for(lambda: cluster.leader_of("orders") == leader_id, "it leads again")
         with RawClient(address) as client:
             assert produce(client, "orders", batch(b"apple")).error_code == ErrorCode.NONE
+
+
+async def test_a_node_can_be_restarted_while_its_full_disk_ends_it() -> None:
+    async with AsyncCluster() as cluster:
+        before = cluster.node(1)
+        cluster.fill_disk(1)
+        await before.failed()
+        assert cluster.node(1) is before
+        cluster.free_disk(1)
+        await cluster.restart(1)
+        after = cluster.node(1)
+        assert after.is_running
+        await cluster.create_topic("orders")
+    assert not after.is_running
+
+
+@pytest.mark.parametrize("calls", [("kill", "restart"), ("restart", "kill"), ("restart",) * 2])
+async def test_a_node_is_stopped_by_two_calls_at_the_same_time(calls: tuple[str, str]) -> None:
+    async with asyncio.timeout(PATIENCE_S), AsyncCluster() as cluster:
+        await asyncio.gather(*(getattr(cluster, call)(1) for call in calls))
+        after = cluster.node(1)
+        assert after.is_running
+        await cluster.create_topic("orders")
+    assert not after.is_running
 
 
 def test_a_cluster_with_full_disks_stops() -> None:

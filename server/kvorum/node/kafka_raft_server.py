@@ -241,6 +241,8 @@ class KafkaRaftServer:
         )
         self._fault = ServerFault()
         self._closing = ServerClosing(self._fault)
+        self._ending = asyncio.Lock()
+        """Ends at the same time would each close the next part, which the other may still need."""
         self._starting: asyncio.Task[None] | None = None
         self._roles: StartedRoles | None = None
 
@@ -280,23 +282,26 @@ class KafkaRaftServer:
         try:
             await self._start_unless_it_fails()
         except BaseException:
-            await self._close(hands_over=True)
+            async with self._ending:
+                await self._close(hands_over=True)
             raise
 
     async def stop(self) -> None:
         """Do a controlled shutdown: the broker first, then the controller. May be repeated.
 
+        A call waits for the end of one that is under way, and of an `abort`.
         A server that has failed only closes what is open, without a controlled shutdown. The waits
         for other nodes end with `end_waits`.
         """
         await self._end_start()
-        if self._roles is not None and self._fault.error is None:
-            if self._roles.broker is not None:
-                if not self._closing.may_wait:
-                    self._roles.broker.end_waits()
-                await self._roles.broker.stop()
-            _log.info(LogEvent("The node stops", node=self.config.node_id))
-        await self._close(hands_over=True)
+        async with self._ending:
+            if self._roles is not None and self._fault.error is None:
+                if self._roles.broker is not None:
+                    if not self._closing.may_wait:
+                        self._roles.broker.end_waits()
+                    await self._roles.broker.stop()
+                _log.info(LogEvent("The node stops", node=self.config.node_id))
+            await self._close(hands_over=True)
 
     def end_waits(self) -> None:
         """Have `stop` wait for no other node, whether it is under way or comes later."""
@@ -305,10 +310,14 @@ class KafkaRaftServer:
         self._closing.end_waits()
 
     async def abort(self) -> None:
-        """Close what is open without a message to any node, as if the process had died."""
-        self._closing.end_waits()
+        """Close what is open without a message to any node, as if the process had died.
+
+        A `stop` that is under way waits for no node any more, and comes to its end first.
+        """
+        self.end_waits()
         await self._end_start()
-        await self._close(hands_over=False)
+        async with self._ending:
+            await self._close(hands_over=False)
 
     def ports_held(self) -> AbstractContextManager[None]:
         """Return the context in which its ports stay taken though it ends: for its next life."""

@@ -91,6 +91,7 @@ class EmbeddedCluster:
         self._open_files = OpenFiles(log_file_count_max())
         self._disks = {node_id: FillableDisk() for node_id in self._places}
         self._gates = {node_id: Gate() for node_id in self._places}
+        self._restarts = {node_id: asyncio.Lock() for node_id in self._places}
         try:
             self.nodes = prepare_nodes(
                 folder,
@@ -320,11 +321,17 @@ class EmbeddedCluster:
 
     async def _kill(self, node_id: int) -> None:
         # Until it is closed it is one of the nodes, which a stop of the cluster closes.
-        node = self.nodes[node_id].node
-        with node.ports_held():
-            await node.abort()
-            if self.nodes.pop(node_id, None) is not None:
-                self._waiting[node_id] = self._prepare(self._places[node_id])
+        embedded = self.nodes[node_id]
+        with embedded.node.ports_held():
+            await embedded.node.abort()
+            self._set_aside(embedded)
+
+    def _set_aside(self, ended: EmbeddedNode) -> None:
+        """Prepare a node that has ended again, unless another call has done so."""
+        node_id = ended.place.node_id
+        if self.nodes.get(node_id) is ended:
+            del self.nodes[node_id]
+            self._waiting[node_id] = self._prepare(ended.place)
 
     async def restart(self, node_id: int) -> None:
         """Start a killed node, or stop and start a running one, on the same addresses.
@@ -336,19 +343,23 @@ class EmbeddedCluster:
         await self._unless_stopped(self._restart(node_id))
 
     async def _restart(self, node_id: int) -> None:
+        async with self._restarts[node_id]:
+            await self._restart_alone(node_id)
+
+    async def _restart_alone(self, node_id: int) -> None:
         running = self.nodes.get(node_id)
         if running is not None:
             with running.node.ports_held():
                 await self._stop_node(running, patience_s=RESTART_PATIENCE_SECONDS)
-                self.nodes.pop(node_id, None)
-                self._waiting[node_id] = self._prepare(self._places[node_id])
+                self._set_aside(running)
         embedded = self._waiting.pop(node_id, None) or self._prepare(self._places[node_id])
         self.nodes[node_id] = embedded
         self._cut()
         try:
             await self._start_node(embedded)
         except BaseException:
-            self.nodes.pop(node_id, None)
+            if self.nodes.get(node_id) is embedded:
+                del self.nodes[node_id]
             raise
 
     async def _start_node(self, embedded: EmbeddedNode) -> None:
