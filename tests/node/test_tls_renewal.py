@@ -86,8 +86,8 @@ class Renewing:
         self._renewal = TlsRenewal(config, tls.listeners, [connecting])
         self._image = MetadataImage()
 
-    def alter(self, value: str) -> None:
-        record = ConfigRecord(ResourceType.BROKER, "1", "foo.bar", value)
+    def alter(self, value: str, key: str = "foo.bar") -> None:
+        record = ConfigRecord(ResourceType.BROKER, "1", key, value)
         configs = replay_config(self._image.configs, record)
         self._image = replace(self._image, configs=configs)
         self._renewal.on_image(self._image)
@@ -121,5 +121,19 @@ async def test_a_certificate_that_the_other_brokers_would_not_trust_is_not_used(
     with caplog.at_level(logging.ERROR):
         renewing.alter("1")
     assert "Error updating node with new configuration: listener INTERNAL: Valid" in caplog.text
+    shown = await peer.shown_by(renewing.outgoing)
+    assert shown == keys.node_certified.certificate.serial_number
+
+
+async def test_a_location_that_no_file_can_have_is_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A controller stores it, and brokers learn of it at each of their starts."""
+    keys = Keys(tmp_path)
+    renewing = Renewing(keys)
+    peer = Peer(keys)
+    with caplog.at_level(logging.ERROR):
+        renewing.alter("a\0b", key=f"listener.name.{LISTENER.lower()}.ssl.keystore.location")
+    assert "Unable to read file a\0b" in caplog.text
     shown = await peer.shown_by(renewing.outgoing)
     assert shown == keys.node_certified.certificate.serial_number

@@ -98,6 +98,6 @@ def _modified_ns(settings: SslSettings) -> tuple[int, ...]:
 def _modified_ns_of(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
-    except OSError:
+    except (OSError, ValueError):
         # Reading it gives the error.
         return 0

@@ -202,7 +202,7 @@ def _text(location: str) -> str:
 def _content(location: str) -> bytes:
     try:
         return Path(location).read_bytes()
-    except OSError as error:
-        raise InvalidSslSettingsError(
-            f"Unable to read file {location}: {error.strerror}"
-        ) from error
+    except (OSError, ValueError) as error:
+        # A NUL, which no name of a file has, is a ValueError.
+        problem = error.strerror if isinstance(error, OSError) else str(error)
+        raise InvalidSslSettingsError(f"Unable to read file {location}: {problem}") from error

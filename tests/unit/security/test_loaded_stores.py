@@ -83,3 +83,12 @@ def test_a_replaced_file_is_not_the_one_that_was_read(tmp_path: Path) -> None:
     assert not read.is_of(settings)
     path.unlink()
     assert not read.is_of(settings)
+
+
+@pytest.mark.parametrize("store", ["keystore", "truststore"])
+def test_a_location_with_a_nul_is_that_of_no_file(tmp_path: Path, store: str) -> None:
+    read = stores(tmp_path)
+    settings = settings_of(**{store: tmp_path / "a\0b"})
+    assert not read.is_of(settings)
+    with pytest.raises(InvalidSslSettingsError, match="embedded null byte"):
+        LoadedStores.of(settings)
