@@ -6,6 +6,7 @@ from typing import Final
 
 from kvorum.metadata.config_definitions import (
     BROKER_CONFIGS,
+    DYNAMIC_LOG_TIMES,
     InvalidConfigError,
     Settings,
     UpdateMode,
@@ -13,6 +14,7 @@ from kvorum.metadata.config_definitions import (
     broker_definition,
     broker_synonyms,
     broker_value,
+    check_log_times,
     convert_to_text,
     default_value,
     parse_value,
@@ -135,6 +137,8 @@ def _is_applied(name: str, text: str, is_for_all: bool) -> bool:
         return False
     try:
         parse_value(definition, text)
+        if name in DYNAMIC_LOG_TIMES:
+            check_log_times({name: text})
     except InvalidConfigError:
         return False
     return True

@@ -12,6 +12,7 @@ from kvorum.metadata.config_definitions import (
     InvalidConfigError,
     broker_value,
     check_cleaner_memory,
+    check_log_times,
 )
 from kvorum.metadata.config_definitions.cleaner_bounds import CLEANER_THREADS
 
@@ -59,6 +60,7 @@ def check_reconfiguration(before: ConfigLayers, after: ConfigLayers) -> None:
     """Raise `RequestError` unless a broker with the values of `before` could change to `after`."""
     old, new = before.texts(), after.texts()
     try:
+        check_log_times(new)
         check_cleaner_memory(lambda name: broker_value(name, new))
     except InvalidConfigError as error:
         raise invalid_request(f"requirement failed: {error.message}") from error

@@ -16,6 +16,7 @@ from kvorum.metadata.config_definitions.endpoints import (
 )
 from kvorum.metadata.config_definitions.errors import InvalidConfigError
 from kvorum.metadata.config_definitions.group_bounds import bounded_intervals, check_group_bounds
+from kvorum.metadata.config_definitions.log_bounds import DYNAMIC_LOG_TIMES, check_log_times
 from kvorum.metadata.config_definitions.rules import (
     validate_client_metrics_configs,
     validate_group_configs,
@@ -56,6 +57,7 @@ from kvorum.wire.java_text import java_split
 __all__ = [
     "BROKER_CONFIGS",
     "CLIENT_METRICS_CONFIGS",
+    "DYNAMIC_LOG_TIMES",
     "DYNAMIC_ONLY_BROKER_CONFIGS",
     "GROUP_CONFIGS",
     "TOPIC_CONFIGS",
@@ -73,6 +75,7 @@ __all__ = [
     "broker_value",
     "check_cleaner_memory",
     "check_group_bounds",
+    "check_log_times",
     "convert_to_text",
     "default_value",
     "group_defaults",

@@ -8,7 +8,7 @@ from kvorum.groups.settings import REBALANCE_PROTOCOLS
 from kvorum.metadata.config_definitions import (
     check_cleaner_memory,
     check_group_bounds,
-    topic_defaults,
+    check_log_times,
 )
 from kvorum.node.config.assignors import check_assignors
 from kvorum.node.config.errors import ConfigError, config_errors, require
@@ -81,17 +81,8 @@ def _check_early_start(values: NodeValues, listeners: Listeners) -> None:
 
 
 def _check_log(values: NodeValues) -> None:
-    of_topics = topic_defaults(values.texts)
-    roll_ms, jitter_ms = of_topics["segment.ms"], of_topics["segment.jitter.ms"]
-    assert isinstance(roll_ms, int)
-    assert isinstance(jitter_ms, int)
-    require(roll_ms >= 1, "log.roll.ms must be greater than or equal to 1")
-    require(jitter_ms >= 0, "log.roll.jitter.ms must be greater than or equal to 0")
-    require(
-        of_topics["retention.ms"] != 0,
-        "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
-    )
     with config_errors():
+        check_log_times(values.texts)
         check_cleaner_memory(values.value_of)
 
 
