@@ -35,7 +35,7 @@ CONSUMER_GROUP_MISTAKES: Final = (
     Mistake(
         "a member may join in any epoch",
         promises.FENCED_ARE_REFUSED,
-        48,
+        53,
         edited(
             Edit(
                 within="Heartbeat._dynamic_member",
@@ -47,7 +47,7 @@ CONSUMER_GROUP_MISTAKES: Final = (
     Mistake(
         "one that is not a member commits in any epoch",
         promises.FENCED_ARE_REFUSED,
-        44,
+        57,
         edited(
             Edit(
                 within="check_consumer_commit",
@@ -82,13 +82,13 @@ CONSUMER_GROUP_MISTAKES: Final = (
     Mistake(
         "a member that does not say what it owns counts as one that owns nothing",
         promises.ONE_OWNER_AT_A_TIME,
-        26,
+        48,
         of_ledger("silence is consent"),
     ),
     Mistake(
         "a heartbeat that says all is answered without the assignment",
         promises.TARGETS_REACHED,
-        14,
+        None,
         of_ledger("KAFKA-16367"),
     ),
 )

@@ -65,7 +65,7 @@ LOG_MISTAKES: Final = (
     Mistake(
         "retention marks a log as closed that it has shortened",
         promises.ALL_READABLE,
-        11,
+        25,
         edited(
             Edit(
                 within="UnifiedLog.delete_old_segments",
@@ -181,7 +181,7 @@ LOG_MISTAKES: Final = (
     Mistake(
         "a start takes the log of a deleted topic for that of a new one of its name",
         promises.SOUND_DISK,
-        11,
+        12,
         edited(
             Edit(within="LogManager._hosted_id", old="stored_id in (None, topic_id)", new="True")
         ),

@@ -66,7 +66,7 @@ LOGIN_MISTAKES: Final = (
     Mistake(
         "a session after a further login has no end",
         promises.SESSIONS_END,
-        41,
+        None,
         edited(
             Edit(
                 within="SaslAuthentication._is_over",

@@ -23,13 +23,13 @@ SHARE_MISTAKES: Final = (
     Mistake(
         "an acknowledgement is answered before it is written",
         promises.ACCEPTED_ONCE,
-        75,
+        45,
         of_ledger("share acknowledgement answered"),
     ),
     Mistake(
         "a leader leaves out the stored states of records",
         promises.ACCEPTED_ONCE,
-        68,
+        19,
         of_ledger("share state without its end"),
     ),
     Mistake(

@@ -153,7 +153,7 @@ TRANSACTION_MISTAKES: Final = (
     Mistake(
         "a coordinator keeps the ids that have expired",
         promises.ONE_TRANSACTION_STATE,
-        14,
+        23,
         edited(
             Edit(
                 within="TransactionCoordinatorShard.replay",
