@@ -125,7 +125,7 @@ GROUP_MISTAKES: Final = (
     Mistake(
         "a group lets in more members than it may",
         promises.SIZE_KEPT,
-        104,
+        214,
         edited(Edit(within="Join.decide", old="not self._is_accepted()", new="False")),
     ),
     Mistake(
