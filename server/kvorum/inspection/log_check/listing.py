@@ -241,12 +241,14 @@ def change_since(unit: FileRange, identity: tuple[int, int] | None) -> str | Non
     """
     path = Path(unit.file.path)
     try:
-        is_shorter = path.stat().st_size < unit.file.size
+        facts = path.stat()
     except FileNotFoundError:
         return GONE
     except OSError:
         return None
-    return REPLACED if is_shorter or identity_of(path) != identity else None
+    is_shorter = facts.st_size < unit.file.size
+    is_another = (facts.st_dev, facts.st_ino) != identity
+    return REPLACED if is_shorter or is_another else None
 
 
 def plan_segments(files: PartitionFiles, findings: Findings) -> list[FileRange]:
