@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 
 import pytest
 from tests.unit.broker.fetcher.replicas import LAG_MAX_MS, WALL_MS, Replicas
+from tests.unit.node.waiting_leader import WaitingLeader, raise_error
 from tests.unit.storage.topic_logs import PARTITION, TOPIC_ID, flush
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
@@ -18,44 +19,28 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.replica_fetchers import ReplicaFetcherManager
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.this_broker import ThisBroker
-from kvorum.node.coroutines import Promise, Task
+from kvorum.node.coroutines import Task
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
-from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.wire.messages.fetch import FetchResponse
 
 OTHER: Final = TopicPartition(PARTITION.topic, PARTITION.partition + 1)
 LEADER_ID = 1
 WINDOWS = MetricConfig(11, 1_000)
 
 
-def raise_error(result: Exception | None) -> None:
-    if result is not None:
-        raise result
-
-
 def ignore(_: object) -> None: ...
 
 
-class Leader:
+class Leader(WaitingLeader):
     """The leader as one fetcher asks it, which is answered by nothing but an error."""
 
-    fetch_version = 18
-
     def __init__(self, runtime: SimulatedRuntime) -> None:
-        self.asked: list[FetchRequest] = []
+        super().__init__(runtime)
         self.is_closed = False
-        self._runtime = runtime
-        self._answer: Promise[FetchResponse] = Promise(runtime)
-
-    async def connect(self) -> None: ...
-
-    async def fetch(self, request: FetchRequest, _: int) -> FetchResponse:
-        self.asked.append(request)
-        self._answer = Promise(self._runtime)
-        return await self._answer.result()
 
     async def close(self) -> None:
         self.is_closed = True
@@ -69,7 +54,7 @@ class Leader:
         """Answer the last request with an error for each of its partitions."""
         data = [FetchResponse.PartitionData(one, error_code=code) for one in sorted(self.wanted)]
         topic = FetchResponse.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=data)
-        self._answer.settle(FetchResponse(responses=[topic]))
+        self.settle(FetchResponse(responses=[topic]))
 
 
 class World:

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 import pytest
 from tests.unit.broker.fetcher.replicas import LAG_MAX_MS, WALL_MS, Replica, Replicas
+from tests.unit.node.waiting_leader import WaitingLeader, raise_error
 from tests.unit.storage.topic_logs import PARTITION, TOPIC_ID, flush
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
@@ -15,49 +16,32 @@ from kvorum.broker.partition import Partition
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.node.broker.replica_fetchers import WRITES_WAIT_MS, ReplicaFetcherThread
 from kvorum.node.broker.this_broker import ThisBroker
-from kvorum.node.coroutines import Promise, Task, Wait
+from kvorum.node.coroutines import Task, Wait
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 
 IDLE: Final = TopicPartition(PARTITION.topic, 1)
 """A partition without writers, led by the same broker."""
 WAIT_MS: Final = FetcherSettings(2).wait_ms_max
 
 
-def raise_error(result: Exception | None) -> None:
-    if result is not None:
-        raise result
-
-
 def is_never_throttled(_: TopicPartition) -> bool:
     return False
 
 
-class Leader:
+class Leader(WaitingLeader):
     """The leader as its follower asks it; a request is answered when the test says so."""
 
-    fetch_version = 18
-
     def __init__(self, leader: Replica, runtime: SimulatedRuntime) -> None:
-        self.asked: list[FetchRequest] = []
+        super().__init__(runtime)
         self._leader = leader
-        self._runtime = runtime
-        self._answer: Promise[FetchResponse] = Promise(runtime)
-
-    async def connect(self) -> None: ...
-
-    async def fetch(self, request: FetchRequest, _: int) -> FetchResponse:
-        self.asked.append(request)
-        self._answer = Promise(self._runtime)
-        return await self._answer.result()
 
     def answer(self) -> None:
         """Answer the last request: nothing is new in the idle partition."""
         (topic,) = self.asked[-1].topics
         topic.partitions = [one for one in topic.partitions if one.partition == PARTITION.partition]
-        self._answer.settle(self._leader.serve(self.asked[-1]))
+        self.settle(self._leader.serve(self.asked[-1]))
 
 
 class World:
