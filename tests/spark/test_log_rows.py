@@ -290,7 +290,11 @@ def test_a_segment_that_goes_meanwhile_hides_the_ends_of_transactions(
     log.end(1, ControlRecordType.ABORT)
     (unit, _) = plan_ranges(find_files([str(log.directory)]), has_gaps=True)
     listed = LocalFiles().list_below(str(log.directory))
-    monkeypatch.setattr(LocalFiles, "list_below", lambda *_: listed)
+
+    def listed_before(_files: LocalFiles, _path: str) -> dict[str, int]:
+        return listed
+
+    monkeypatch.setattr(LocalFiles, "list_below", listed_before)
     log.segment.unlink()
     assert states_in(unit) == {b"one": None, b"two": "committed"}
 

@@ -250,7 +250,11 @@ def test_decoding_goes_on_after_a_file_that_a_node_has_removed_meanwhile(
     listed = files_below(tmp_path)
     listed[0].unlink()
     listed[2].unlink()
-    monkeypatch.setattr(decode, "files_below", lambda _: listed)
+
+    def listed_before(_directory: Path) -> list[Path]:
+        return listed
+
+    monkeypatch.setattr(decode, "files_below", listed_before)
     assert main(["log", "decode", str(tmp_path)]) == 0
     output = capsys.readouterr()
     assert [json.loads(line)["file"] for line in output.out.splitlines()] == [str(listed[1])]

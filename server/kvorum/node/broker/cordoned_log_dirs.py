@@ -1,5 +1,7 @@
 """The log directories of a broker that get no new replicas (``cordoned.log.dirs``, KIP-1066)."""
 
+from typing import cast
+
 from kvorum.metadata.config_definitions import BROKER_CONFIGS
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
@@ -17,7 +19,7 @@ def cordoned_log_dirs(config: NodeConfig, image: MetadataImage) -> frozenset[str
     named = own_value(BROKER_CONFIGS[CORDONED_LOG_DIRS], own)
     if named is None:
         named = config.broker.cordoned_log_directories
-    assert isinstance(named, tuple)
-    if ALL_DIRECTORIES in named:
+    directories = cast("tuple[str, ...]", named)
+    if ALL_DIRECTORIES in directories:
         return frozenset(config.log_directories)
-    return frozenset(named) & frozenset(config.log_directories)
+    return frozenset(directories) & frozenset(config.log_directories)
