@@ -139,8 +139,14 @@ ROUNDS: Final = int(os.environ.get("KVORUM_KILL_ROUNDS", "20"))
 CLIENTS = 4
 ANSWERS_MAX = 12
 TOPIC_RECORD = re.compile(r'payload: (\{"type":"TOPIC_RECORD".*\})$', re.MULTILINE)
-# Some of the kills shall meet a snapshot being written.
-SETTINGS = {**QUICK, "metadata.log.max.record.bytes.between.snapshots": "100000"}
+SETTINGS = {
+    **QUICK,
+    # Some of the kills shall meet a snapshot being written, or a segment that has just begun.
+    "metadata.log.max.record.bytes.between.snapshots": "100000",
+    "metadata.log.segment.bytes": str(8 << 20),
+    # Everything is looked at in the end: hundreds of rounds write more than is kept otherwise.
+    "metadata.max.retention.bytes": str(1 << 40),
+}
 
 
 class Killing:

@@ -87,8 +87,8 @@ CONSUMER_GROUP_MISTAKES: Final = (
     ),
     Mistake(
         "a heartbeat that says all is answered without the assignment",
-        promises.TARGETS_REACHED,
-        None,
+        promises.ONE_OWNER_AT_A_TIME,
+        44,
         of_ledger("KAFKA-16367"),
     ),
 )
