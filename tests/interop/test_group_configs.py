@@ -48,6 +48,12 @@ BOUNDED: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
         "log.cleaner.threads": ("3", "2", "4", "1", "2"),
         "log.cleaner.dedupe.buffer.size": ("1048576", "1048577"),
         "log.cleaner.backoff.ms": ("1", "-1"),
+        "max.connections.per.ip": ("0", "100"),
+        "max.connections.per.ip.overrides": (
+            *("nonsense", "a:b:5", "127.0.0.1:many", "127.0.0 1:5", "::1:5", "127.0.0.1:", ":3"),
+            *("127.0.0.1:100", "127.0.0.1:100,nonsense", "10.0.0.1:-1"),
+        ),
+        "cordoned.log.dirs": ("/nowhere", "*,/nowhere", "*"),
     }
 )
 """Values of keys in their order, each to be judged by the one in force."""

@@ -16,6 +16,7 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import RequestError, invalid_request
 from kvorum.metadata.config_definitions import (
     BROKER_CONFIGS,
+    CORDONED_LOG_DIRS,
     TOPIC_CONFIGS,
     ConfigDefinition,
     ConfigType,
@@ -42,7 +43,6 @@ from kvorum.wire.messages.clear_elr_record import ClearElrRecord
 from kvorum.wire.messages.config_record import ConfigRecord
 
 KNOWN_TYPES: Final = frozenset(ResourceType) - {ResourceType.UNKNOWN}
-CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 VALUE_LENGTH_MAX: Final = 32_767
 COMMA: Final = re.compile(r"\s*,\s*")
 

@@ -442,7 +442,7 @@ def test_what_a_broker_passes_on() -> None:
     resources = [
         Resource(TOPIC, "t", [Alter("no.such.key", SET, "1")]),
         Resource(BROKER, "", [Alter("log.retention.ms", SET, "1")]),
-        Resource(BROKER, "1", [Alter("cordoned.log.dirs", SET, "/a"), Alter("mine", DELETE, None)]),
+        Resource(BROKER, "1", [Alter("cordoned.log.dirs", SET, "*"), Alter("mine", DELETE, None)]),
     ]
     request = IncrementalAlterConfigsRequest(resources=resources, validate_only=True)
     found = screen(MetadataImage(), request, VIEW)

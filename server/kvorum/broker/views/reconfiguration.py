@@ -4,15 +4,20 @@ Most of them compare a new value with the one in force (DynamicThreadPool, LogCl
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 from kvorum.broker.views.config_layers import ConfigLayers
 from kvorum.metadata.api import RequestError, invalid_request
 from kvorum.metadata.config_definitions import (
+    CONNECTIONS_OF_ADDRESSES,
     InvalidConfigError,
     broker_value,
     check_cleaner_memory,
+    check_connections_per_address,
+    check_cordoned_directories,
     check_log_times,
+    connections_of_addresses,
 )
 from kvorum.metadata.config_definitions.cleaner_bounds import CLEANER_THREADS
 
@@ -59,9 +64,16 @@ class _Change(NamedTuple):
 def check_reconfiguration(before: ConfigLayers, after: ConfigLayers) -> None:
     """Raise `RequestError` unless a broker with the values of `before` could change to `after`."""
     old, new = before.texts(), after.texts()
+    value_of = partial(broker_value, texts=new)
+    try:
+        connections_of_addresses(new.get(CONNECTIONS_OF_ADDRESSES, ""))
+    except InvalidConfigError as error:
+        raise invalid_request(error.message) from error
     try:
         check_log_times(new)
-        check_cleaner_memory(lambda name: broker_value(name, new))
+        check_cleaner_memory(value_of)
+        check_cordoned_directories(value_of)
+        check_connections_per_address(value_of)
     except InvalidConfigError as error:
         raise invalid_request(f"requirement failed: {error.message}") from error
     for name in _THREAD_POOLS:

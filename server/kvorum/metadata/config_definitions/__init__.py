@@ -6,7 +6,18 @@ the `validate_*` functions check a resource's texts as a whole. They raise `Inva
 Kafka's own message.
 """
 
+from kvorum.metadata.config_definitions.address_bounds import (
+    CONNECTIONS_OF_ADDRESSES,
+    CONNECTIONS_PER_ADDRESS,
+    check_connections_per_address,
+    connections_of_addresses,
+)
 from kvorum.metadata.config_definitions.cleaner_bounds import check_cleaner_memory
+from kvorum.metadata.config_definitions.cordoned_directories import (
+    ALL_DIRECTORIES,
+    CORDONED_LOG_DIRS,
+    check_cordoned_directories,
+)
 from kvorum.metadata.config_definitions.definition import ConfigDefinition, ConfigType, UpdateMode
 from kvorum.metadata.config_definitions.endpoints import (
     QuorumVoterEntry,
@@ -17,6 +28,7 @@ from kvorum.metadata.config_definitions.endpoints import (
 from kvorum.metadata.config_definitions.errors import InvalidConfigError
 from kvorum.metadata.config_definitions.group_bounds import bounded_intervals, check_group_bounds
 from kvorum.metadata.config_definitions.log_bounds import DYNAMIC_LOG_TIMES, check_log_times
+from kvorum.metadata.config_definitions.pairs import parse_map
 from kvorum.metadata.config_definitions.rules import (
     validate_client_metrics_configs,
     validate_group_configs,
@@ -55,8 +67,12 @@ from kvorum.metadata.config_definitions.values import (
 from kvorum.wire.java_text import java_split
 
 __all__ = [
+    "ALL_DIRECTORIES",
     "BROKER_CONFIGS",
     "CLIENT_METRICS_CONFIGS",
+    "CONNECTIONS_OF_ADDRESSES",
+    "CONNECTIONS_PER_ADDRESS",
+    "CORDONED_LOG_DIRS",
     "DYNAMIC_LOG_TIMES",
     "DYNAMIC_ONLY_BROKER_CONFIGS",
     "GROUP_CONFIGS",
@@ -74,8 +90,11 @@ __all__ = [
     "broker_synonyms",
     "broker_value",
     "check_cleaner_memory",
+    "check_connections_per_address",
+    "check_cordoned_directories",
     "check_group_bounds",
     "check_log_times",
+    "connections_of_addresses",
     "convert_to_text",
     "default_value",
     "group_defaults",
@@ -86,6 +105,7 @@ __all__ = [
     "parse_bootstrap_server",
     "parse_host_port",
     "parse_list",
+    "parse_map",
     "parse_quorum_voters",
     "parse_type",
     "parse_value",

@@ -2,12 +2,11 @@
 
 from typing import cast
 
-from kvorum.metadata.config_definitions import BROKER_CONFIGS
+from kvorum.metadata.config_definitions import ALL_DIRECTORIES, BROKER_CONFIGS, CORDONED_LOG_DIRS
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.own_values import own_value
 from kvorum.node.config import NodeConfig
-from kvorum.node.config.settings import ALL_DIRECTORIES, CORDONED_LOG_DIRS
 
 
 def cordoned_log_dirs(config: NodeConfig, image: MetadataImage) -> frozenset[str]:

@@ -1,28 +1,25 @@
 """Kafka's checks of a node's keys against each other and against its roles, in Kafka's order."""
 
-import re
 from collections.abc import Iterable
 from itertools import chain
 
 from kvorum.groups.settings import REBALANCE_PROTOCOLS
 from kvorum.metadata.config_definitions import (
+    CONNECTIONS_OF_ADDRESSES,
     check_cleaner_memory,
+    check_connections_per_address,
+    check_cordoned_directories,
     check_group_bounds,
     check_log_times,
+    connections_of_addresses,
 )
 from kvorum.node.config.assignors import check_assignors
 from kvorum.node.config.errors import ConfigError, config_errors, require
-from kvorum.node.config.listeners import Listener, Listeners, parse_map
+from kvorum.node.config.listeners import Listener, Listeners
 from kvorum.node.config.security import AUTHORIZER_CLASS, AUTHORIZER_KEY
-from kvorum.node.config.settings import (
-    ALL_DIRECTORIES,
-    CONNECTIONS_OF_ADDRESSES,
-    CORDONED_LOG_DIRS,
-    QuorumSettings,
-)
+from kvorum.node.config.settings import QuorumSettings
 from kvorum.node.config.values import NodeValues
 
-_HOST_CHARACTERS = re.compile(r"[0-9a-zA-Z\-%._:]*\Z")
 _NAMES = "controller.listener.names"
 _MAP = "listener.security.protocol.map"
 _ANY_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
@@ -54,7 +51,8 @@ def check_node(
     ]
     if "broker" in role_names:
         _check_broker_listeners(listeners)
-        _check_cordoned(values)
+        with config_errors():
+            check_cordoned_directories(values.value_of)
     _check_hosts(chain(listeners.advertised_brokers, listeners.advertised_controllers))
     _check_network(values, listeners)
     return tuple(warnings)
@@ -134,23 +132,6 @@ def _check_broker_listeners(listeners: Listeners) -> None:
     )
 
 
-def _check_cordoned(values: NodeValues) -> None:
-    cordoned = values.words(CORDONED_LOG_DIRS)
-    if ALL_DIRECTORIES in cordoned:
-        require(
-            len(cordoned) == 1,
-            "When cordoned.log.dirs is set to *, it must not contain other values",
-        )
-        return
-    log_directories = values.words("log.dirs") or values.words("log.dir")
-    missing = [directory for directory in cordoned if directory not in log_directories]
-    require(
-        not missing,
-        "All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries "
-        f": {', '.join(missing)}",
-    )
-
-
 def _check_hosts(advertised: Iterable[Listener]) -> None:
     require(
         all(each.host != _ANY_HOST for each in advertised),
@@ -173,14 +154,9 @@ def _check_network(values: NodeValues, listeners: Listeners) -> None:
         queued_bytes <= 0 or queued_bytes >= values.integer("socket.request.max.bytes"),
         "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
     )
-    overrides_key = CONNECTIONS_OF_ADDRESSES
-    overrides = parse_map(overrides_key, values.text(overrides_key))
-    require(
-        values.integer("max.connections.per.ip") != 0 or overrides,
-        f"max.connections.per.ip can be set to zero only if {overrides_key} property is set.",
-    )
-    invalid = [host for host in overrides if not _HOST_CHARACTERS.match(host)]
-    require(not invalid, f"{overrides_key} contains invalid addresses : {','.join(invalid)}")
+    with config_errors():
+        connections_of_addresses(values.text(CONNECTIONS_OF_ADDRESSES))
+        check_connections_per_address(values.value_of)
     idle_ms = values.integer("connections.max.idle.ms")
     delay_ms = values.integer("connection.failed.authentication.delay.ms")
     require(

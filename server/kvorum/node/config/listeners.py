@@ -8,13 +8,17 @@ from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Annotated
 
-from kvorum.metadata.config_definitions import QuorumVoterEntry, parse_quorum_voters, read_settings
+from kvorum.metadata.config_definitions import (
+    QuorumVoterEntry,
+    parse_map,
+    parse_quorum_voters,
+    read_settings,
+)
 from kvorum.node.config.errors import ConfigError, config_errors
 from kvorum.node.config.values import NodeValues
 from kvorum.security.security_protocol import SecurityProtocol
 
 _ENDPOINT = re.compile(r"(?P<name>.*)://\[?(?P<host>[0-9a-zA-Z\-%._:]*)\]?:(?P<port>-?[0-9]+)\Z")
-_COMMA = re.compile(r"\s*,\s*", re.ASCII)
 _INT_MAX = 2**31 - 1
 _ANY_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
 _PROTOCOL_MAP = "listener.security.protocol.map"
@@ -45,19 +49,6 @@ def parse_protocol(text: str, key: str) -> SecurityProtocol:
         return SecurityProtocol[text.upper()]
     except KeyError:
         raise ConfigError(f"Invalid security protocol `{text}` defined in {key}") from None
-
-
-def parse_map(key: str, text: str) -> dict[str, str]:
-    """Read ``name:value`` pairs, comma separated; the last colon of a pair divides it."""
-    pairs: dict[str, str] = {}
-    for pair in _COMMA.split(text) if text else ():
-        name, colon, value = pair.rpartition(":")
-        if not colon:
-            raise ConfigError(
-                f"Error parsing configuration property '{key}': begin 0, end -1, length {len(pair)}"
-            )
-        pairs[name.strip()] = value.strip()
-    return pairs
 
 
 def parse_listeners(
@@ -204,10 +195,9 @@ def _protocols(keys: ListenerKeys, *, is_map_set: bool) -> dict[str, SecurityPro
     This default does not apply if any listener is named after SSL or SASL: then each controller
     listener needs its own entry.
     """
-    protocols = {
-        name.upper(): parse_protocol(text, _PROTOCOL_MAP)
-        for name, text in parse_map(_PROTOCOL_MAP, keys.protocols).items()
-    }
+    with config_errors():
+        pairs = parse_map(_PROTOCOL_MAP, keys.protocols)
+    protocols = {name.upper(): parse_protocol(text, _PROTOCOL_MAP) for name, text in pairs.items()}
     if is_map_set:
         return protocols
     names = {*keys.controller_names, *map(_name_of, keys.entries)}

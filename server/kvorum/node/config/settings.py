@@ -9,27 +9,25 @@ from kvorum.broker.quota.rate import MetricConfig
 from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions import (
+    CONNECTIONS_OF_ADDRESSES,
+    CONNECTIONS_PER_ADDRESS,
+    CORDONED_LOG_DIRS,
     QuorumVoterEntry,
+    connections_of_addresses,
     parse_bootstrap_server,
     parse_quorum_voters,
     read_settings,
 )
-from kvorum.node.config.errors import ConfigError, require
-from kvorum.node.config.listeners import Listeners, parse_map
+from kvorum.node.config.errors import config_errors, require
+from kvorum.node.config.listeners import Listeners
 from kvorum.node.config.values import NodeValues
 from kvorum.share_coordinator.settings import ShareCoordinatorSettings
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.transactions.settings import TransactionCoordinatorSettings
-from kvorum.wire.java_text import parse_java_integer
 from kvorum.wire.records import Compression
 
-CONNECTIONS_OF_ADDRESSES: Final = "max.connections.per.ip.overrides"
 CONNECTION_RATE: Final = "max.connection.creation.rate"
 CONNECTIONS_MAX: Final = "max.connections"
-CONNECTIONS_PER_ADDRESS: Final = "max.connections.per.ip"
-CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
-ALL_DIRECTORIES: Final = "*"
-"""The value of ``cordoned.log.dirs`` that names all directories."""
 _MS_PER_S: Final = 1000
 
 
@@ -245,13 +243,8 @@ class PolicySettings:
 
 
 def _connections_of_addresses(text: str) -> Mapping[str, int]:
-    overrides: dict[str, int] = {}
-    for host, count in parse_map(CONNECTIONS_OF_ADDRESSES, text).items():
-        try:
-            overrides[host] = parse_java_integer(count, bits=32)
-        except ValueError:
-            raise ConfigError(f'For input string: "{count}"') from None
-    return MappingProxyType(overrides)
+    with config_errors():
+        return MappingProxyType(connections_of_addresses(text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from kvorum.metadata.config_definitions import CONNECTIONS_OF_ADDRESSES, CONNECTIONS_PER_ADDRESS
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.clock import Clock
@@ -22,8 +23,6 @@ from kvorum.node.config import ConfigError, NodeConfig
 from kvorum.node.config.settings import (
     CONNECTION_RATE,
     CONNECTIONS_MAX,
-    CONNECTIONS_OF_ADDRESSES,
-    CONNECTIONS_PER_ADDRESS,
     NetworkSettings,
     network_settings,
 )
