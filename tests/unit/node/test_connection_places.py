@@ -161,6 +161,15 @@ def test_dynamic_limits_count_from_the_next_connection_on(
     assert admitted(public, "PUBLIC") == 0, "three are above the limit of the properties"
 
 
+def test_a_limit_that_would_shut_all_clients_out_changes_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    quotas = quotas_of(node_config())
+    quotas.on_image(image_with(**{"max.connections.per.ip": "0"}))
+    assert "max.connections.per.ip can be set to zero only if" in caplog.text
+    assert quotas.of_listener("PUBLIC").admit("PUBLIC", CLIENT)
+
+
 @pytest.mark.parametrize("host", ["10.0.0..1", f"{'a' * 64}.example"], ids=["empty", "too long"])
 def test_an_override_of_what_can_be_no_host_changes_nothing(
     host: str, caplog: pytest.LogCaptureFixture

@@ -15,11 +15,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kvorum.metadata.config_definitions import CONNECTIONS_OF_ADDRESSES, CONNECTIONS_PER_ADDRESS
+from kvorum.metadata.config_definitions import (
+    CONNECTIONS_OF_ADDRESSES,
+    CONNECTIONS_PER_ADDRESS,
+    check_connections_per_address,
+)
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.clock import Clock
 from kvorum.node.config import ConfigError, NodeConfig
+from kvorum.node.config.errors import config_errors
 from kvorum.node.config.settings import (
     CONNECTION_RATE,
     CONNECTIONS_MAX,
@@ -218,6 +223,8 @@ class NodeConnectionQuotas:
     def _use(self, texts: Mapping[str, str]) -> None:
         try:
             values = NodeValues({**self._config.texts, **texts})
+            with config_errors():
+                check_connections_per_address(values.value_of)
             network = network_settings(values, self._config.listeners)
             overrides = _overrides(network)
         except (ConfigError, NodeStartError) as error:
