@@ -103,11 +103,8 @@ class Dependencies:
         last = bisect_right(history.completed_lines, span.last, hi=self._end)
         known = (one for one in range(first, last) if history.outcomes[one] not in {FAIL, INFO})
         start = bisect_left(self._unknown, (span.first, 0))
-        unknown: list[int] = []
-        for line, operation in self._unknown[start:]:
-            if line > span.last:
-                break
-            unknown.append(operation)
+        end = bisect_left(self._unknown, (span.last + 1, 0))
+        unknown = (operation for _, operation in self._unknown[start:end])
         return sorted([*known, *unknown], key=self.place)
 
     def within(self, groups: "array[int]") -> Iterator[tuple[int, int, int]]:
