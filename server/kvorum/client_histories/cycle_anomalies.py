@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import chain, pairwise, product
+from itertools import chain, islice, pairwise, product
 from typing import Final, NamedTuple, TypeAlias
 
 from kvorum.client_histories.anomalies import Anomaly, Legality, Settings
@@ -228,16 +228,16 @@ def _circle(graph: Graph, level: _Level, size: int) -> list[tuple[int, int]]:
 
     The first `size` nodes are operations. The list is empty where no edge of the needed kind is.
     """
+    anchors = (
+        (source, target)
+        for source in range(size)
+        for _, target in graph.edges_of(source, level.needed)
+    )
     shortest: list[int] = []
-    anchors = 0
-    for source in range(size):
-        for _, target in graph.edges_of(source, level.needed):
-            anchors += 1
-            way = graph.way(target, source, level.kinds, size)
-            if not shortest or _length(way, size) < _length(shortest, size):
-                shortest = way
-        if anchors >= _ANCHORS_MAX:
-            break
+    for source, target in islice(anchors, _ANCHORS_MAX):
+        way = graph.way(target, source, level.kinds, size)
+        if not shortest or _length(way, size) < _length(shortest, size):
+            shortest = way
     return _with_kinds(graph, shortest, level, size) if shortest else []
 
 

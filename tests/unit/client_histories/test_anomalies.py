@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from tests.unit.client_histories.history_lines import Lines, broken_by, names_in, poll, send
 
+from kvorum.client_histories import cycle_anomalies
 from kvorum.client_histories.anomalies import Anomaly, Legality, Settings
 from kvorum.client_histories.check import Report
 from kvorum.client_histories.findings import Facts, Kind
+from kvorum.client_histories.graph import Graph
 
 UNCOMMITTED = Settings(is_read_committed=False)
 READS = {"concurrent": "G1c", "process": "G1c-process", "realtime": "G1c-realtime"}
@@ -389,6 +391,29 @@ def test_the_shortest_circle_is_reported() -> None:
         lines.complete(process, found)
     (case,) = cases_of(lines.report(), Anomaly.G1C)
     assert sorted(case.operations) == [0, 1]
+
+
+def test_a_circle_is_looked_for_through_few_of_the_edges_of_one_operation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Readers of a transaction that is under way write between its two values."""
+    ways: list[int] = []
+    shortest_way = Graph.way
+
+    def counted(graph: Graph, start: int, *rest: int) -> list[int]:
+        ways.append(start)
+        return shortest_way(graph, start, *rest)
+
+    monkeypatch.setattr(Graph, "way", counted)
+    monkeypatch.setattr(cycle_anomalies, "_ANCHORS_MAX", 3)
+    lines = Lines()
+    lines.invoke(1, [send(1, 0), send(1, 99)])
+    for value in range(1, 20):
+        lines.add(1 + value, poll(k1=[(0, 0)]), send(1, value, value))
+    lines.complete(1, [send(1, 0, 0), send(1, 99, 99)])
+    levels = {Anomaly.G0, Anomaly.G1C}
+    assert levels <= {kind.anomaly for kind in lines.report().counts}
+    assert len(ways) == 3 * len(levels)
 
 
 # -- measures ----------------------------------------------------------------------------------
