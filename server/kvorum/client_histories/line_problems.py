@@ -10,6 +10,7 @@ INTEGER_MIN: Final = -(1 << 63)
 INTEGER_MAX: Final = (1 << 63) - 1
 _SHOWN_MAX: Final = 60
 """Longer pieces of a line are cut."""
+_TOO_DEEP: Final = "something that is nested too deeply"
 
 
 def problem_of(line: Any) -> str | None:
@@ -122,5 +123,8 @@ def _field(line: dict[str, Any], name: str) -> str:
 
 
 def _shown(found: Any) -> str:
-    text = repr(found)
+    try:
+        text = repr(found)
+    except RecursionError:
+        return _TOO_DEEP
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"

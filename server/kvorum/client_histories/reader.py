@@ -38,7 +38,7 @@ def read_history(lines: Iterable[bytes], spool: Spool | None = None) -> History:
     for number, line in enumerate(lines, start=1):
         try:
             found = json.loads(line.decode())
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             if not line.endswith(b"\n"):
                 reader.history.torn_line = number
                 break
