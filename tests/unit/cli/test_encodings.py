@@ -1,4 +1,4 @@
-"""Texts that the encoding of the output lacks."""
+"""Texts that the encoding of the output lacks, and bytes that are none in that of the input."""
 
 import io
 from pathlib import Path
@@ -7,6 +7,8 @@ from typing import Final
 import pytest
 
 from kvorum.cli import FAILED, main
+from kvorum.cli.shell_tool.session import Session, run_lines
+from kvorum.inspection.shell.image_tree import Directory, Node
 
 HISTORY: Final = r"""
 {"t":1,"p":1,"type":"invoke","f":"send","v":[["send","KEY",101],["send","KEY",102]]}
@@ -29,3 +31,16 @@ def test_a_command_prints_a_question_mark(
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(printed, encoding=encoding))
     assert main(["check-history", str(history)]) == FAILED
     assert b"key ? " in printed.getvalue()
+
+
+def test_the_shell_reads_bytes_that_are_no_text_as_java_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed = io.BytesIO(b"pwd\nman caf\xe9\npwd\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(typed, encoding="utf-8", errors="strict"))
+    content: dict[str, Node] = {}
+    root = Directory(lambda: content, content.get)
+    run_lines(Session(lambda: root, lambda: None))
+    first, second, third, end = capsys.readouterr().out.splitlines()
+    assert (first, third, end) == (">> /", ">> /", ">> ")
+    assert second.startswith(">> man: unknown command caf\N{REPLACEMENT CHARACTER}.")

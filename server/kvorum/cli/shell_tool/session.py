@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from io import TextIOWrapper
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
@@ -308,7 +309,12 @@ def run_once(root: Root, words: Sequence[str]) -> None:
 
 
 def run_lines(session: Session) -> None:
-    """Run the lines of the standard input; one that does not end is left out."""
+    """Run the lines of the standard input; one that does not end is left out.
+
+    Bytes that are no text in its encoding are U+FFFD, as for Java.
+    """
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
     while True:
         print(PROMPT, end="", flush=True)
         line = sys.stdin.readline()
