@@ -1,5 +1,7 @@
 """The metadata shell: its lines, its paths, and its tree of an image."""
 
+import sys
+
 import pytest
 
 from kvorum.inspection.folded_log import Provenance
@@ -99,6 +101,16 @@ def test_history_forgets_the_oldest_lines_and_keeps_counting() -> None:
     assert (entries[0], len(entries)) == ((2, "ls 2"), LINES_MAX)
     assert history.expand("!3") == "ls 2"
     assert history.expand("!2") == "!2"
+
+
+@pytest.mark.parametrize("line", ["!{}", "!-{}"])
+def test_a_number_of_thousands_of_digits_designates_no_line(line: str) -> None:
+    history = LineHistory()
+    history.add("pwd")
+    digits = sys.get_int_max_str_digits() + 1
+    too_large = line.format("9" * digits)
+    assert history.expand(too_large) == too_large
+    assert history.expand(line.format("0" * digits + "1 ")) == "pwd"
 
 
 GRAMMAR = Grammar(

@@ -17,6 +17,8 @@ _ESCAPE: Final = "\\"
 # White space for Python, and not for Java.
 _NOT_SPACE: Final = "\x85\xa0\u2007\u202f"
 LINES_MAX: Final = 500
+_DIGITS_MAX: Final = 10
+"""The digits of Java's greatest int; Python would read up to 4,300, and raise from there on."""
 # The character after a number is swallowed.
 _DESIGNATOR: Final = re.compile(
     r"!(?:(?P<last>!)|(?P<itself>#)|\?(?P<part>[^?]*)\??|(?P<word>\$)|(?P<gap>[ \t])"
@@ -196,7 +198,10 @@ class LineHistory:
 
     def _numbered(self, digits: str, *, is_backward: bool) -> str:
         """Return the line that is so many lines back, or whose number plus 1 is given."""
-        number = int(digits or "0")
+        digits = digits.lstrip("0") or "0"
+        if len(digits) > _DIGITS_MAX:
+            raise _NoEventError
+        number = int(digits)
         kept = len(self._lines)
         index = kept - number if is_backward else number - 1 - (self._count - kept)
         if number == 0 or not 0 <= index < kept:
