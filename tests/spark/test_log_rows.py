@@ -24,7 +24,7 @@ from kvorum.spark.columnar import record_places
 from kvorum.spark.damage_modes import Mode
 from kvorum.spark.errors import DamagedFileError
 from kvorum.spark.log_source.range_rows import Reading, range_rows
-from kvorum.storage.names import offset_name
+from kvorum.storage.names import SWAP_SUFFIX, offset_name
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import (
     BatchOptions,
@@ -240,6 +240,15 @@ def test_a_transaction_may_end_in_a_later_segment_or_never(
         b"two again": "committed",
         b"one again": "open",
     }
+
+
+def test_a_transaction_may_end_in_a_segment_whose_swap_was_interrupted(tmp_path: Path) -> None:
+    log = Log(tmp_path / "orders-0")
+    log.add(b"one", producer_id=1, is_transactional=True)
+    log.roll()
+    log.end(1, ControlRecordType.ABORT)
+    log.segment.rename(f"{log.segment}{SWAP_SUFFIX}")
+    assert states(log) == {b"one": "aborted"}
 
 
 def test_after_a_damaged_place_the_end_of_a_transaction_is_not_known(tmp_path: Path) -> None:

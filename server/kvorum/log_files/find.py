@@ -242,11 +242,7 @@ def _find_at(
         return
     sizes = files.list_below(path)
     identities = Identities(files, path, listed=sizes, default=search.default_identity)
-    known = [
-        file._replace(path=name)
-        for name, lasting in lasting_paths(files, sizes).items()
-        if (file := classify(lasting, sizes[name])) is not None
-    ]
+    known = recognised(files, sizes)
     wanted = [file for file in known if _is_wanted(file, path, search.topics)]
     if not wanted and not search.may_be_empty:
         raise LogFilesError(f"{path}: {_nothing(known, search.topics)}")
@@ -256,6 +252,15 @@ def _find_at(
     for file in wanted:
         found.setdefault(file.path, identities.identified(file))
         whole.add(file.log_directory)
+
+
+def recognised(files: Files, sizes: Mapping[str, int]) -> list[LogFile]:
+    """Return the files that hold records, of paths with their sizes in bytes. Raises OSError."""
+    return [
+        file._replace(path=name)
+        for name, lasting in lasting_paths(files, sizes).items()
+        if (file := classify(lasting, sizes[name])) is not None
+    ]
 
 
 def lasting_paths(files: Files, paths: Iterable[str]) -> dict[str, str]:

@@ -25,7 +25,7 @@ from kvorum.log_files.batch_places import (
     next_sound_batch,
 )
 from kvorum.log_files.file_systems import FileWindow, files_at
-from kvorum.log_files.find import FileKind, LogFile, classify
+from kvorum.log_files.find import FileKind, LogFile, recognised
 from kvorum.log_files.ranges import FileRange
 from kvorum.storage.log.batch_header import BatchHeader
 from kvorum.storage.metadata_log.control_batch import first_control_record
@@ -138,11 +138,10 @@ class TransactionOutcomes:
         if own.offset is None:
             return
         listed = self._files.list_below(own.directory)
-        found = [file for path, size in listed.items() if (file := classify(path, size))]
         yield from sorted(
             (
                 file
-                for file in found
+                for file in recognised(self._files, listed)
                 if file.kind is FileKind.SEGMENT
                 and file.directory == own.directory
                 and (file.offset or 0) > own.offset
