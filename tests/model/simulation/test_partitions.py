@@ -22,7 +22,7 @@ from kvorum.simulation.run import SeedResult, run_seed
 FIXED_SEEDS = range(9, 15)
 FRESH_SEEDS = 12
 OTHER_SEEDS = range(1, 60)
-WITH_ALL_CHECKS = (4, 13, 15, 26, 28, 34, 103)
+WITH_ALL_CHECKS = (4, 13, 15, 34, 53, 103)
 """Worlds with and without compaction, with static members that are refused, with fetch sessions,
 with a topic that is deleted, with clients that log in, with a consumer group, with a share
 group that has a dead-letter queue."""
