@@ -10,6 +10,7 @@ from tests.spark.object_store import SOCKETS_LEFT_OPEN, fsspec, object_store
 from tests.spark.pipeline.runs import KilledError, Notes, comparable, content, rows_of, run_here
 from tests.spark.pipeline.story_logs import Story
 
+from kvorum.spark.errors import PipelineError
 from kvorum.spark.pipeline.delta_log import LOG
 from kvorum.spark.pipeline.layout import partition_values
 from kvorum.spark.pipeline.output_files import LocalOutput
@@ -121,6 +122,35 @@ def test_commits_of_other_programs_are_kept(story: Story, tmp_path: Path) -> Non
     again = deltalake.DeltaTable(tmp_path / "out" / "records")
     assert (again.version(), again.metadata().id) == (2, records.metadata().id)
     assert again.metadata().configuration == {"delta.appendOnly": "false"}
+
+
+def test_commits_that_another_program_has_removed_after_its_checkpoint_are_not_missed(
+    story: Story, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    source = story.write(tmp_path / "in", end=len(story.batches) // 2)
+    run_here(source, output, table_format=DELTA)
+    before = deltalake.DeltaTable(output / "records")
+    before.alter.set_table_properties({"delta.appendOnly": "false"})
+    before.create_checkpoint()
+    (output / "records" / LOG / f"{0:020}.json").unlink()
+    run_here(story.write(source), output, table_format=DELTA)
+    run_here(source, tmp_path / "expected")
+    assert delta_content(output)["records"] == content(tmp_path / "expected")["records"]
+    after = deltalake.DeltaTable(output / "records").metadata()
+    assert (after.id, after.configuration) == (before.metadata().id, {"delta.appendOnly": "false"})
+
+
+def test_a_table_whose_metadata_another_program_has_removed_is_not_given_another(
+    story: Story, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    source = story.write(tmp_path / "in", end=len(story.batches) // 2)
+    run_here(source, output, table_format=DELTA)
+    first = output / "records" / LOG / f"{0:020}.json"
+    first.rename(first.with_name(f"{1:020}.json")).write_text('{"commitInfo":{}}\n')
+    with pytest.raises(PipelineError, match="records/_delta_log: another program has removed"):
+        run_here(story.write(source), output, table_format=DELTA)
 
 
 def test_directories_name_the_values_of_partitions() -> None:

@@ -126,9 +126,11 @@ def _versions(files: OutputFiles, table_root: str) -> list[int]:
 def _last_commit(
     files: OutputFiles, table_root: str, versions: Sequence[int]
 ) -> tuple[int, Action] | None:
-    """Return the number of the last run with a commit, and the table's metadata.
+    """Return the number of the last run with a commit, and the table's metadata; None without any.
 
-    Other programs may have set the table's properties since; their commits are passed over.
+    Other programs may have set the table's properties since; their commits are passed over. They
+    may have removed older commits too, that of the last run among them: its number is 0 then.
+    Raises PipelineError where no commit that is left has the metadata.
     """
     run: int | None = None
     metadata: Action | None = None
@@ -138,9 +140,18 @@ def _last_commit(
         if metadata is None:
             metadata = next((each["metaData"] for each in actions if "metaData" in each), None)
         transactions = [each["txn"] for each in actions if "txn" in each]
-        run = next((each["version"] for each in transactions if each["appId"] == APPLICATION), None)
+        if run is None:
+            runs = (each["version"] for each in transactions if each["appId"] == APPLICATION)
+            run = next(runs, None)
         if run is not None and metadata is not None:
             return run, metadata
+    if metadata is not None:
+        return 0, metadata
+    if versions:
+        raise PipelineError(
+            f"{table_root}/{LOG}: another program has removed the commits with the table's "
+            "metadata, so nothing can be added to it; name another output directory"
+        )
     return None
 
 
