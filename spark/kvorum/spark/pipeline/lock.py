@@ -11,6 +11,7 @@ import socket
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
 from kvorum.spark.errors import OutputInUseError
@@ -18,21 +19,29 @@ from kvorum.spark.pipeline.layout import LOCK
 from kvorum.spark.pipeline.output_files import LocalOutput, OutputFiles
 from kvorum.storage.files import RealFileSystem
 
+_tokens: Final[set[str]] = set()
+"""The tokens of the locks that this process holds."""
+
 
 @contextmanager
 def locked(files: OutputFiles, root: str) -> Generator[None]:
     """Hold the output for one run; raises `OutputInUseError` where another one holds it."""
     path = f"{root}/{LOCK}"
-    holder = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "token": uuid4().hex})
+    token = uuid4().hex
+    holder = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "token": token})
     if isinstance(files, LocalOutput):
         with _held_by_system(Path(path), holder):
             yield
         return
-    _take_file(files, path, holder)
+    _tokens.add(token)
     try:
-        yield
+        _take_file(files, path, holder)
+        try:
+            yield
+        finally:
+            files.remove(path)
     finally:
-        files.remove(path)
+        _tokens.remove(token)
 
 
 @contextmanager
@@ -70,11 +79,16 @@ def _take_file(files: OutputFiles, path: str, holder: str) -> None:
 
 
 def _is_of_ended_process(found: bytes) -> bool:
-    """Return whether a lock was left by a process of this machine that has ended."""
+    """Return whether a lock was left by a process of this machine that has ended.
+
+    Such a process may have had the id of this one, as the first of a container always has.
+    """
     try:
         facts = json.loads(found)
         if facts["host"] != socket.gethostname():
             return False
+        if facts["pid"] == os.getpid():
+            return facts["token"] not in _tokens
         os.kill(facts["pid"], 0)
     except ProcessLookupError:
         return True
