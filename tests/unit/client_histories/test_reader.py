@@ -169,13 +169,15 @@ def test_a_completion_that_is_malformed_is_refused(change: dict[str, Any], probl
 
 def test_a_line_that_is_nested_too_deeply_is_refused_with_its_number() -> None:
     """The depths are those at which JSON cannot be read any more, or be read and not be shown."""
+    problem = ""
     for depth in range(sys.getrecursionlimit() * 9 // 10, sys.getrecursionlimit() + 1):
         nested = b"[" * depth + b"]" * depth
         invoked = b'{"t": 0, "p": 1, "type": "invoke", "f": "send", "v": %b}\n' % nested
         with pytest.raises(HistoryError) as error:
             read_history([b"\n", invoked])
         assert error.value.line == 2
-    assert error.value.problem.startswith("it is not JSON: ")
+        problem = error.value.problem
+    assert problem.startswith("it is not JSON: ")
 
 
 @pytest.mark.parametrize("f", ["send", "poll"])
