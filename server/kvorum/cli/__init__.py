@@ -17,6 +17,7 @@ from typing import Final, Protocol, cast
 
 from kvorum.cli.broken_pipe import READER_GONE, flush_output, silence_output
 from kvorum.cli.command_parser import CommandParser
+from kvorum.cli.encodings import replace_what_is_lacking
 from kvorum.cli.unwritten_output import UnwrittenOutputError, discard_unwritten, no_space
 from kvorum.node.version import VERSION
 
@@ -66,7 +67,7 @@ class UsageError(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    _print_any_text()
+    replace_what_is_lacking(sys.stdout)
     try:
         code = _run(arguments)
         flush_output()
@@ -85,14 +86,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{_program(arguments)}: {UnwrittenOutputError(unwritten)}", file=sys.stderr)
         return FAILED
     return code
-
-
-def _print_any_text() -> None:
-    """Have a question mark printed for what the encoding of the output lacks, as in Java."""
-    # The replacement that a test puts there has no encoding.
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="replace")
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -41,9 +41,15 @@ def rows_of_delta(output: Path, table: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_delta_rs_reads_the_rows_of_runs_that_replace_files(story: Story, tmp_path: Path) -> None:
+def half_of(story: Story, tmp_path: Path) -> Path:
+    """Make tables in ``out`` of the first half of a story; return the directory of its log."""
     source = story.write(tmp_path / "in", end=len(story.batches) // 2)
     run_here(source, tmp_path / "out", table_format=DELTA)
+    return source
+
+
+def test_delta_rs_reads_the_rows_of_runs_that_replace_files(story: Story, tmp_path: Path) -> None:
+    source = half_of(story, tmp_path)
     before = delta_content(tmp_path / "out")
     run_here(story.write(source), tmp_path / "out", table_format=DELTA)
     run_here(source, tmp_path / "expected")
@@ -114,8 +120,7 @@ def test_a_killed_run_adds_each_commit_once(
 
 
 def test_commits_of_other_programs_are_kept(story: Story, tmp_path: Path) -> None:
-    source = story.write(tmp_path / "in", end=len(story.batches) // 2)
-    run_here(source, tmp_path / "out", table_format=DELTA)
+    source = half_of(story, tmp_path)
     records = deltalake.DeltaTable(tmp_path / "out" / "records")
     records.alter.set_table_properties({"delta.appendOnly": "false"})
     run_here(story.write(source), tmp_path / "out", table_format=DELTA)
@@ -127,9 +132,8 @@ def test_commits_of_other_programs_are_kept(story: Story, tmp_path: Path) -> Non
 def test_commits_that_another_program_has_removed_after_its_checkpoint_are_not_missed(
     story: Story, tmp_path: Path
 ) -> None:
+    source = half_of(story, tmp_path)
     output = tmp_path / "out"
-    source = story.write(tmp_path / "in", end=len(story.batches) // 2)
-    run_here(source, output, table_format=DELTA)
     before = deltalake.DeltaTable(output / "records")
     before.alter.set_table_properties({"delta.appendOnly": "false"})
     before.create_checkpoint()
@@ -144,9 +148,8 @@ def test_commits_that_another_program_has_removed_after_its_checkpoint_are_not_m
 def test_a_table_whose_metadata_another_program_has_removed_is_not_given_another(
     story: Story, tmp_path: Path
 ) -> None:
+    source = half_of(story, tmp_path)
     output = tmp_path / "out"
-    source = story.write(tmp_path / "in", end=len(story.batches) // 2)
-    run_here(source, output, table_format=DELTA)
     first = output / "records" / LOG / f"{0:020}.json"
     first.rename(first.with_name(f"{1:020}.json")).write_text('{"commitInfo":{}}\n')
     with pytest.raises(PipelineError, match="records/_delta_log: another program has removed"):

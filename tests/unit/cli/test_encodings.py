@@ -1,4 +1,4 @@
-"""Texts that the encoding of the output lacks, and bytes that are none in that of the input."""
+"""Texts that the encoding of the output lacks, and bytes that the input's cannot read."""
 
 import io
 from pathlib import Path

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
+from kvorum.cli.encodings import replace_what_is_lacking
 from kvorum.inspection.folded_log import FoldedLog
 from kvorum.inspection.folding import fold_directory, fold_file
 from kvorum.inspection.metadata_source_error import MetadataSourceError
@@ -312,10 +313,7 @@ def run_lines(session: Session) -> None:
 
     Bytes that are no text in its encoding are U+FFFD, as for Java.
     """
-    # The replacement that a test puts there has no encoding.
-    reconfigure = getattr(sys.stdin, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="replace")
+    replace_what_is_lacking(sys.stdin)
     while True:
         print(PROMPT, end="", flush=True)
         line = sys.stdin.readline()

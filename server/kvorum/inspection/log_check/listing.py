@@ -3,6 +3,7 @@
 A log is read by the rules of the Spark reader: entries, and what is wrong between.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -231,6 +232,10 @@ def identity_of(path: Path) -> tuple[int, int] | None:
         facts = path.stat()
     except OSError:
         return None
+    return _identity(facts)
+
+
+def _identity(facts: os.stat_result) -> tuple[int, int]:
     return facts.st_dev, facts.st_ino
 
 
@@ -247,7 +252,7 @@ def change_since(unit: FileRange, identity: tuple[int, int] | None) -> str | Non
     except OSError:
         return None
     is_shorter = facts.st_size < unit.file.size
-    is_another = (facts.st_dev, facts.st_ino) != identity
+    is_another = _identity(facts) != identity
     return REPLACED if is_shorter or is_another else None
 
 

@@ -12,7 +12,8 @@ ALL_DIRECTORIES: Final = "*"
 
 def check_cordoned_directories(value_of: ValueOf) -> None:
     """Raise InvalidConfigError unless each cordoned directory is one of the broker's."""
-    cordoned, directories = value_of(CORDONED_LOG_DIRS), value_of("log.dirs") or value_of("log.dir")
+    cordoned = value_of(CORDONED_LOG_DIRS)
+    directories = value_of("log.dirs") or value_of("log.dir")
     assert isinstance(cordoned, tuple)
     assert isinstance(directories, tuple)
     if ALL_DIRECTORIES in cordoned:

@@ -1,11 +1,7 @@
 """Values that are lists of pairs, as ``name:value,name:value``."""
 
-import re
-from typing import Final
-
 from kvorum.metadata.config_definitions.errors import InvalidConfigError
-
-_COMMA: Final = re.compile(r"\s*,\s*", re.ASCII)
+from kvorum.metadata.config_definitions.values import parse_list
 
 
 def parse_map(key: str, text: str) -> dict[str, str]:
@@ -14,7 +10,7 @@ def parse_map(key: str, text: str) -> dict[str, str]:
     Raises InvalidConfigError for a pair without a colon.
     """
     pairs: dict[str, str] = {}
-    for pair in _COMMA.split(text) if text else ():
+    for pair in parse_list(text):
         name, colon, value = pair.rpartition(":")
         if not colon:
             raise InvalidConfigError(

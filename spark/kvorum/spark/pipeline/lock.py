@@ -19,29 +19,35 @@ from kvorum.spark.pipeline.layout import LOCK
 from kvorum.spark.pipeline.output_files import LocalOutput, OutputFiles
 from kvorum.storage.files import RealFileSystem
 
-_tokens: Final[set[str]] = set()
-"""The tokens of the locks that this process holds."""
+_held: Final[set[str]] = set()
+"""What is in the files of the locks that this process holds."""
 
 
 @contextmanager
 def locked(files: OutputFiles, root: str) -> Generator[None]:
     """Hold the output for one run; raises `OutputInUseError` where another one holds it."""
     path = f"{root}/{LOCK}"
-    token = uuid4().hex
-    holder = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "token": token})
+    holder = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "token": uuid4().hex})
     if isinstance(files, LocalOutput):
         with _held_by_system(Path(path), holder):
             yield
         return
-    _tokens.add(token)
-    try:
+    with _noted(holder):
         _take_file(files, path, holder)
         try:
             yield
         finally:
             files.remove(path)
+
+
+@contextmanager
+def _noted(holder: str) -> Generator[None]:
+    """Tell a lock that this process takes from one that a former process with its id has left."""
+    _held.add(holder)
+    try:
+        yield
     finally:
-        _tokens.remove(token)
+        _held.remove(holder)
 
 
 @contextmanager
@@ -88,7 +94,7 @@ def _is_of_ended_process(found: bytes) -> bool:
         if facts["host"] != socket.gethostname():
             return False
         if facts["pid"] == os.getpid():
-            return facts["token"] not in _tokens
+            return found.decode() not in _held
         os.kill(facts["pid"], 0)
     except ProcessLookupError:
         return True
