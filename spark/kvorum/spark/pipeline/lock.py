@@ -20,7 +20,7 @@ from kvorum.spark.pipeline.output_files import LocalOutput, OutputFiles
 from kvorum.storage.files import RealFileSystem
 
 _held: Final[set[str]] = set()
-"""What is in the files of the locks that this process holds."""
+"""The contents of the lock files that this process holds."""
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def locked(files: OutputFiles, root: str) -> Generator[None]:
 
 @contextmanager
 def _noted(holder: str) -> Generator[None]:
-    """Tell a lock that this process takes from one that a former process with its id has left."""
+    """Keep a lock of this process apart from one that a former process with its id has left."""
     _held.add(holder)
     try:
         yield
