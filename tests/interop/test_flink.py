@@ -6,17 +6,13 @@ from typing import Final
 
 import pytest
 from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults
-from tests.interop.clients.confluent import read_to_end, send
+from tests.interop.copied_values import COPIES, SOURCE, CopiedValues
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import FLINK
 from tests.support.kafka.java import Java
 from tests.support.node_process import NodeProcess
-from tests.support.waiting import wait_for
 
-SOURCE: Final = "source"
-COPIES: Final = "copies"
 BROKERS: Final = frozenset({11, 12, 13})
-AT_ONCE: Final = 20
 HEAP_MB: Final = 400
 RUNS: Final = "submitted"
 """The line of a program whose job may run."""
@@ -26,44 +22,6 @@ THREE_REPLICAS: Final = {
     "transaction.state.log.min.isr": "2",
     "min.insync.replicas": "2",
 }
-
-
-class Values:
-    """The values of the source, and their copies."""
-
-    def __init__(self, servers: str) -> None:
-        self.written: list[str] = []
-        self._servers = servers
-
-    def begin(self) -> None:
-        """Write until the last value is copied in a transaction that is open."""
-        wait_for(self._has_begun, "a transaction is open")
-
-    def _has_begun(self) -> bool:
-        """Write some more; return whether their copies wait for a checkpoint."""
-        first = len(self.written)
-        self.write(*(f"value {number}" for number in range(first, first + AT_ONCE)))
-        self._wait_until_copied("read_uncommitted")
-        return self.copies()[-1:] != self.written[-1:]
-
-    def end(self) -> None:
-        """Wait until the last value is committed, which a checkpoint does."""
-        self._wait_until_copied("read_committed")
-
-    def write(self, *more: str) -> None:
-        self.written += more
-        send(self._servers, SOURCE, [{"value": value, "partition": 0} for value in more])
-
-    def _wait_until_copied(self, isolation: str) -> None:
-        wait_for(
-            lambda: self.copies(isolation)[-1:] == self.written[-1:],
-            f"the last value is copied, {isolation}",
-            otherwise=lambda: self.copies(isolation),
-        )
-
-    def copies(self, isolation: str = "read_committed") -> list[str]:
-        messages = read_to_end(self._servers, [(COPIES, 0)], isolation=isolation)
-        return [(message.value() or b"").decode() for message in messages]
 
 
 @pytest.fixture
@@ -87,7 +45,7 @@ def test_each_value_is_copied_once_whatever_fails_and_is_killed(
     flink = Java(java.executable, kafka_jars(FLINK))
     places = (SOURCE, COPIES, str(checkpoints))
     command = flink.program("CopyByFlink", cluster.servers, *places, naming, heap_mb=HEAP_MB)
-    values = Values(cluster.servers)
+    values = CopiedValues(cluster.servers)
     with NodeProcess(command, tmp_path / "flink.log", ready=RUNS) as job:
         values.begin()
         values.end()
@@ -108,4 +66,4 @@ def test_each_value_is_copied_once_whatever_fails_and_is_killed(
             values.end()
             broker.start()
     assert values.copies() == values.written
-    assert len(values.copies("read_uncommitted")) > len(values.written), "nothing was aborted"
+    assert values.count_of_aborted() > 0

@@ -7,17 +7,15 @@ of theirs breaks after about a second.
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.interop.clients.franz_go import NEEDS_GO, compiled_tests
 
 from kvorum.testing import Cluster
 
-MODULE: Final = Path(__file__).with_name("franz_go")
-"""The module of Go that pins the client."""
 PACKAGE: Final = "github.com/twmb/franz-go/pkg/kgo"
 RECORDS: Final = 10_000
 PARTITIONS_MAX: Final = 7
@@ -27,26 +25,26 @@ OF_GROUPS: Final = (
     *("TestShareGroup", "TestShareGroupAckOnClose", "TestShareGroupOffsetsAdmin"),
     *("TestConsumeRegex", "TestConsumeRegexShareSkipsInternal", "TestAddRemovePartitions"),
 )
+OFTEN_DELIVERED: Final = {"group.share.delivery.count.limit": "10"}
+"""The most deliveries that may be set: each broken connection costs a record one."""
 PATIENCE_S: Final = 300
 PASSED: Final = re.compile(r"^--- PASS: (\w+)", re.MULTILINE)
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(2 * PATIENCE_S),
-    pytest.mark.skipif(shutil.which("go") is None, reason="Go is not there"),
+    NEEDS_GO,
 ]
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tests of the client, compiled."""
-    path = tmp_path_factory.mktemp("franz-go") / "kgo.test"
-    subprocess.run(["go", "test", "-c", "-o", str(path), PACKAGE], cwd=MODULE, check=True)
-    return path
+    return compiled_tests(PACKAGE, tmp_path_factory.mktemp("franz-go"))
 
 
 def passed(program: Path, *names: str, chaos: bool) -> set[str]:
     """Run tests by their names; return those that have passed, or fail with what was printed."""
-    with Cluster(brokers=3) as cluster:
+    with Cluster(brokers=3, overrides=OFTEN_DELIVERED) as cluster:
         environment = {
             **os.environ,
             "KGO_SEEDS": cluster.bootstrap_servers,

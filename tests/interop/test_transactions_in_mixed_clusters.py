@@ -22,6 +22,7 @@ from tests.interop.clients.confluent import (
     send,
     transactional_producer,
 )
+from tests.interop.transaction_version import set_transaction_version
 from tests.support.kafka.java import Java
 from tests.support.waiting import PATIENCE_S, wait_for
 
@@ -192,7 +193,7 @@ def test_kafkas_clients_copy_records_exactly_once(
         values = [{"value": number, "partition": 0} for number in numbers]
         send(cluster.brokers[OURS].address, source, values)
         copy(cluster, java, group, source, target)
-        expected += [f"copy of {number}" for number in numbers]
+        expected += numbers
         assert read(cluster, target) == expected
         assert committed(cluster, group, source) == len(expected)
     written = indexes(cluster, f"{target}-0")
@@ -205,28 +206,9 @@ def test_kafkas_clients_copy_records_exactly_once(
     set_transaction_version(cluster, 2)
 
 
-def set_transaction_version(cluster: BrokerCluster, version: int) -> None:
-    """Finalize a level of transaction.version, and wait until both brokers know it."""
-    feature = f"transaction.version={version}"
-    servers = ("--bootstrap-server", cluster.servers)
-    for verb in ("upgrade", "downgrade"):
-        done = cluster.tools.run("kafka-features", *servers, verb, "--feature", feature)
-        if done.exit_code == 0:
-            break
-    for broker in cluster.brokers.values():
-        bootstrap = ("--bootstrap-server", broker.address)
-
-        def look(bootstrap: tuple[str, ...] = bootstrap) -> bool:
-            shown = cluster.tools.run("kafka-features", *bootstrap, "describe").stdout
-            found = re.search(r"transaction\.version.*FinalizedVersionLevel: (\d+)", shown)
-            return found is not None and int(found[1]) == version
-
-        wait_for(look, f"transaction.version is {version}", otherwise=lambda: done)
-
-
 def copy(cluster: BrokerCluster, java: Java, group: str, source: str, target: str) -> None:
     """Copy so many records; the classic protocol is the one that our groups speak."""
-    arguments = (cluster.brokers[OURS].address, group, group, source, target, str(COUNT))
+    arguments = (cluster.brokers[OURS].address, group, group, source, target, str(COUNT), "0")
     assert f"copied {COUNT} in " in "\n".join(java.answers("ExactlyOnceCopy", *arguments))
 
 

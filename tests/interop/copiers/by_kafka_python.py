@@ -1,0 +1,69 @@
+"""Copies records in transactions with kafka-python.
+
+Where its coordinator dies within a transaction, kafka-python 3.0.12 may wait without end for it, on
+real brokers too: then the process ends.
+"""
+
+import faulthandler
+import importlib
+import threading
+from typing import Any, Final
+
+from tests.interop.copiers.arguments import (
+    AT_ONCE,
+    POLL_S,
+    SESSION_TIMEOUT_MS,
+    CopierArguments,
+    copier_arguments,
+)
+from tests.support.waiting import PATIENCE_S
+
+STUCK_S: Final = 20.0
+
+
+def copy_some(library: Any, consumer: Any, producer: Any, arguments: CopierArguments) -> None:
+    """Copy what a poll gives, if anything, in a transaction."""
+    found = consumer.poll(timeout_ms=int(POLL_S * 1000), max_records=AT_ONCE)
+    if not found:
+        return
+    faulthandler.dump_traceback_later(STUCK_S, exit=True)
+    producer.begin_transaction()
+    sent = [
+        producer.send(arguments.target, record.value, partition=record.partition)
+        for records in found.values()
+        for record in records
+    ]
+    offsets = {
+        place: library.OffsetAndMetadata(records[-1].offset + 1, "", -1)
+        for place, records in found.items()
+    }
+    producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+    for each in sent:
+        each.get(timeout=PATIENCE_S)
+    threading.Event().wait(arguments.hold_s)
+    producer.commit_transaction()
+    faulthandler.cancel_dump_traceback_later()
+
+
+def main(arguments: CopierArguments) -> None:
+    """Copy until an error or a signal."""
+    library: Any = importlib.import_module("kafka")
+    producer = library.KafkaProducer(
+        bootstrap_servers=arguments.servers, transactional_id=arguments.name
+    )
+    producer.init_transactions()
+    consumer = library.KafkaConsumer(
+        arguments.source,
+        bootstrap_servers=arguments.servers,
+        group_id=arguments.name,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+        session_timeout_ms=SESSION_TIMEOUT_MS,
+    )
+    while True:
+        copy_some(library, consumer, producer, arguments)
+
+
+if __name__ == "__main__":
+    main(copier_arguments())
