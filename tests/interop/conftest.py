@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.interop.broker_cluster import BrokerCluster, RunBrokers
+from tests.interop.clients.login_program import LOGIN_CLIENTS, LoginProgram
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import LEVELS_OF_OURS, STANDALONE, BothNodes, Kind, Node
 from tests.support.quorum.quorum import MakeQuorum, Quorum, quorum_of
@@ -58,6 +59,14 @@ def make_quorum(
         return quorum_of(kind, folder, *options, java=java, tools=kafka_tools)
 
     return make
+
+
+@pytest.fixture(scope="module", params=LOGIN_CLIENTS)
+def login_program(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> LoginProgram:
+    """A program of each client in another language that can be run here."""
+    return LoginProgram(request.param, tmp_path_factory.mktemp("login"))
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from tests.interop.clients.authentications import (
     outcome_of_librdkafka,
     outcome_of_tool,
 )
+from tests.interop.clients.login_program import LoginProgram
 from tests.interop.listener_pairs import Sides, running_sides
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.oauth_tokens import (
@@ -235,6 +236,18 @@ def test_librdkafka_is_let_in_or_hears_why_not_as_by_kafka(sides: Sides, listene
     }
     theirs, ours = (
         outcome_of_librdkafka(each.ports[listener], settings_of_client) for each in sides
+    )
+    assert ours == theirs
+    assert (theirs == LET_IN) == (listener == "OPEN")
+
+
+@pytest.mark.parametrize("listener", PROTOCOLS)
+def test_clients_in_other_languages_are_let_in_or_hear_why_not_as_by_kafka(
+    sides: Sides, login_program: LoginProgram, listener: str
+) -> None:
+    theirs, ours = (
+        login_program.outcome(each.ports[listener], mechanism="OAUTHBEARER", token=unsecured())
+        for each in sides
     )
     assert ours == theirs
     assert (theirs == LET_IN) == (listener == "OPEN")

@@ -16,6 +16,7 @@ from tests.interop.clients.authentications import (
     by_librdkafka,
     by_tool,
 )
+from tests.interop.clients.login_program import LoginProgram
 from tests.interop.listener_pairs import Sides, running_sides
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.sasl_clients import SCRAM_CONFIG, plain_config, plain_token
@@ -127,6 +128,28 @@ async def test_clients_are_let_in_or_hear_why_not_as_by_kafka(
     assert ours == theirs
     is_let_in = what == "right"
     assert [each == LET_IN for each in theirs] == [is_let_in] * len(theirs)
+
+
+@pytest.mark.parametrize("what", LOGINS)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("listener", PROTOCOLS)
+def test_clients_in_other_languages_are_let_in_or_hear_why_not_as_by_kafka(
+    sides: Sides, keys: Keys, login_program: LoginProgram, listener: str, mechanism: str, what: str
+) -> None:
+    user, password = LOGINS[what]
+    trusted = str(keys.trusted) if listener == "TLS" else None
+    theirs, ours = (
+        login_program.outcome(
+            each.ports[listener],
+            trusted=trusted,
+            mechanism=mechanism,
+            username=user,
+            password=password,
+        )
+        for each in sides
+    )
+    assert ours == theirs
+    assert (theirs == LET_IN) == (what == "right")
 
 
 @pytest.mark.parametrize("side", Sides._fields)

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
+from tests.interop.clients.authentications import LET_IN
+from tests.interop.clients.login_program import KAFKAJS, LoginProgram
 from tests.interop.listener_pairs import Sides, running_sides
 from tests.support.certificates import Authority
 from tests.support.kafka.java import Java, ToolRunner
@@ -122,6 +124,12 @@ async def ask_aiokafka(port: int, certificates: Certificates) -> str:
         await client.stop()
 
 
+def ask_program(program: LoginProgram, port: int, certificates: Certificates) -> str:
+    own = None if certificates.own is None else str(certificates.own)
+    said = program.outcome(port, trusted=str(certificates.trusted), shown=own)
+    return WORKS if said == LET_IN else REFUSED
+
+
 def _context(certificates: Certificates) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=str(certificates.trusted))
     if certificates.own is not None:
@@ -177,6 +185,20 @@ async def test_aiokafka(sides: Sides, clients: Mapping[str, Certificates], side:
         for name, (what, certificates) in product(NAMES, clients.items())
     }
     assert found == expected(shows_other=True)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_clients_in_other_languages(
+    sides: Sides, clients: Mapping[str, Certificates], login_program: LoginProgram, side: str
+) -> None:
+    ports = getattr(sides, side).ports
+    found = {
+        (name, what): ask_program(login_program, ports[name], certificates)
+        for name, (what, certificates) in product(NAMES, clients.items())
+    }
+    # Go shows no certificate of an authority that was not named.
+    shows_other = side == "ours" or login_program.client == KAFKAJS
+    assert found == expected(shows_other=shows_other)
 
 
 @pytest.mark.parametrize("side", SIDES)
