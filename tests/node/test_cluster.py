@@ -51,7 +51,7 @@ def test_topics_outlive_a_stop_and_a_kill(tmp_path: Path) -> None:
         assert cluster.bootstrap_servers == address
         assert read_topics(address).keys() == {"one", "two"}
         identity = cluster.cluster_id
-    with Cluster(folder=tmp_path, overrides=QUICK) as cluster:
+    with Cluster(folder=str(tmp_path), overrides=QUICK) as cluster:
         assert cluster.cluster_id == identity
         assert read_topics(cluster.bootstrap_servers).keys() == {"one", "two"}
 
@@ -406,6 +406,11 @@ def test_a_size_that_is_not_that_of_the_data(tmp_path: Path) -> None:
         pass
     with pytest.raises(WrongSizeError, match="1 controller"):
         Cluster(controllers=3, folder=tmp_path).start()
+
+
+def test_a_size_that_is_no_number_is_refused() -> None:
+    with pytest.raises(TypeError, match="brokers is '2': a whole number is needed"):
+        Cluster(brokers=cast("int", "2"))
 
 
 @pytest.mark.parametrize("count", [5, 7])

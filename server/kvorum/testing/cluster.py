@@ -39,7 +39,7 @@ class ClusterFactory(Protocol):
         *,
         controllers: int = 1,
         brokers: int = 1,
-        folder: Path | None = None,
+        folder: str | os.PathLike[str] | None = None,
         overrides: Mapping[str, OverrideValue] | None = None,
         security: str | None = None,
     ) -> Cluster:
@@ -59,13 +59,13 @@ class _ClusterOfNodes:
         *,
         controllers: int = 1,
         brokers: int = 1,
-        folder: Path | None = None,
+        folder: str | os.PathLike[str] | None = None,
         overrides: Mapping[str, OverrideValue] | None = None,
         security: str | None = None,
     ) -> None:
         self._security = None if security is None else security_mode(security)
         self._size = ClusterSize(controllers=controllers, brokers=brokers)
-        self._given_folder = folder
+        self._given_folder = None if folder is None else Path(folder)
         self._overrides = {**SHORT_TIMEOUTS, **override_texts(overrides or {})}
         self._process_id = os.getpid()
         self._removal: weakref.finalize[[TemporaryFolder, int], Any] | None = None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,7 +29,7 @@ def kvorum_cluster_factory() -> Iterator[ClusterFactory]:
             *,
             controllers: int = 1,
             brokers: int = 1,
-            folder: Path | None = None,
+            folder: str | os.PathLike[str] | None = None,
             overrides: Mapping[str, OverrideValue] | None = None,
             security: str | None = None,
         ) -> Cluster:

@@ -5,7 +5,7 @@ from typing import cast
 import pytest
 
 from kvorum.node.config import ConfigError
-from kvorum.node.embedded.overrides import OverrideValue, nearest_key, override_texts
+from kvorum.node.embedded.overrides import DECIDED_KEYS, OverrideValue, nearest_key, override_texts
 
 NEAREST = {
     "num.partition": "num.partitions",
@@ -52,6 +52,21 @@ def test_values_are_written_as_in_a_properties_file() -> None:
 def test_a_value_of_another_kind_is_refused(value: object) -> None:
     with pytest.raises(TypeError, match=r"num\.partitions is .*: a string, a number or a boolean"):
         override_texts({"num.partitions": cast("OverrideValue", value)})
+
+
+@pytest.mark.parametrize("key", sorted(DECIDED_KEYS))
+def test_a_key_that_the_cluster_decides_is_refused(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{key} cannot be overridden: the cluster decides"):
+        override_texts({key: "7", "num.partitions": 1})
+
+
+@pytest.mark.parametrize(
+    ("overrides", "text"),
+    [([("a", "b")], r"\[\('a', 'b'\)\] is no mapping"), ({1: 2}, "the key 1 is no string")],
+)
+def test_overrides_without_keys_and_texts_are_refused(overrides: object, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        override_texts(cast("dict[str, OverrideValue]", overrides))
 
 
 def test_a_policy_may_have_keys_of_its_own() -> None:

@@ -78,12 +78,17 @@ class WrongSizeError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSize:
-    """The number of nodes of each role; raises WrongSizeError for an invalid one."""
+    """The number of nodes of each role.
+
+    Raises WrongSizeError for an invalid one, and TypeError for what is no whole number.
+    """
 
     controllers: int
     brokers: int
 
     def __post_init__(self) -> None:
+        _check_count("controllers", self.controllers)
+        _check_count("brokers", self.brokers)
         if self.controllers < 1 or self.brokers < 0:
             raise WrongSizeError("a cluster has at least 1 controller, and 0 brokers or more")
 
@@ -91,6 +96,11 @@ class ClusterSize:
     def is_combined(self) -> bool:
         """Whether one node has both roles."""
         return self.controllers == self.brokers == 1
+
+
+def _check_count(name: str, count: object) -> None:
+    if not isinstance(count, int):
+        raise TypeError(f"{name} is {count!r}: a whole number is needed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

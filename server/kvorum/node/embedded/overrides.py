@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from kvorum.metadata.config_definitions import topic_synonym
 from kvorum.node.config import ConfigError
@@ -13,14 +13,28 @@ OverrideValue: TypeAlias = str | int | float | bool
 POLICY_KEYS = frozenset({"alter.config.policy.class.name", "create.topic.policy.class.name"})
 """The keys whose classes receive all properties, and may have some of their own."""
 
+DECIDED_KEYS = frozenset(
+    {
+        *("node.id", "broker.id", "process.roles"),
+        *("listeners", "controller.listener.names"),
+        *("controller.quorum.bootstrap.servers", "controller.quorum.voters"),
+    }
+)
+"""The keys that a cluster decides for each of its nodes."""
+
 
 def override_texts(overrides: Mapping[str, OverrideValue]) -> dict[str, str]:
     """Return the texts for a properties file; a boolean is written as Java writes it.
 
-    Raises ConfigError for a key that no node knows, with the nearest known one, unless the
-    overrides name a policy: the key may be its own. Raises TypeError for a value of another type.
+    Raises ConfigError for a key that the cluster decides, and for one that no node knows, with the
+    nearest known one, unless the overrides name a policy: the key may be its own. Raises TypeError
+    where they are no mapping, and for a key or a value of another type.
     """
     texts = texts_of(overrides)
+    if decided := sorted(DECIDED_KEYS & texts.keys()):
+        raise ConfigError(
+            f"{', '.join(decided)} cannot be overridden: the cluster decides that for each node"
+        )
     if not POLICY_KEYS.isdisjoint(texts):
         return texts
     if names := unknown(texts):
@@ -29,8 +43,17 @@ def override_texts(overrides: Mapping[str, OverrideValue]) -> dict[str, str]:
 
 
 def texts_of(values: Mapping[str, OverrideValue]) -> dict[str, str]:
-    """Return values as texts; raises TypeError for one of another type."""
+    """Return values as texts; raises TypeError for a key or a value of another type."""
+    _check_keys(values)
     return {key: _text(key, value) for key, value in values.items()}
+
+
+def _check_keys(values: object) -> None:
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{values!r} is no mapping of keys to values")
+    for key in cast("Mapping[object, object]", values):
+        if not isinstance(key, str):
+            raise TypeError(f"the key {key!r} is no string")
 
 
 def _text(key: str, value: object) -> str:
