@@ -10,7 +10,7 @@ from tests.spark.object_store import SOCKETS_LEFT_OPEN, fsspec, object_store
 from tests.spark.pipeline.runs import KilledError, Notes, comparable, content, rows_of, run_here
 from tests.spark.pipeline.story_logs import Story
 
-from kvorum.spark.errors import PipelineError
+from kvorum.spark.errors import DamagedOutputError, PipelineError
 from kvorum.spark.pipeline.delta_log import LOG
 from kvorum.spark.pipeline.layout import partition_values
 from kvorum.spark.pipeline.output_files import LocalOutput
@@ -153,6 +153,20 @@ def test_a_table_whose_metadata_another_program_has_removed_is_not_given_another
     first = output / "records" / LOG / f"{0:020}.json"
     first.rename(first.with_name(f"{1:020}.json")).write_text('{"commitInfo":{}}\n')
     with pytest.raises(PipelineError, match="records/_delta_log: another program has removed"):
+        run_here(story.write(source), output, table_format=DELTA)
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [('{"commitInfo":{}}\n{"add":{"pa', "line 2 is no JSON"), ("[1]\n", "line 1 is no action")],
+)
+def test_a_commit_that_another_program_has_torn_is_named(
+    story: Story, tmp_path: Path, written: str, text: str
+) -> None:
+    source = half_of(story, tmp_path)
+    output = tmp_path / "out"
+    (output / "records" / LOG / f"{1:020}.json").write_text(written)
+    with pytest.raises(DamagedOutputError, match=f"records/_delta_log/{1:020}.json: {text}"):
         run_here(story.write(source), output, table_format=DELTA)
 
 

@@ -8,7 +8,7 @@ completed after a kill adds no second commit.
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from kvorum.spark.arrow_types import spark_type
-from kvorum.spark.errors import PipelineError
+from kvorum.spark.errors import DamagedOutputError, PipelineError
 from kvorum.spark.pipeline.layout import AddedFile, TableChange, partition_values
 from kvorum.spark.pipeline.output_files import OutputFiles
 
@@ -24,6 +24,7 @@ LOG: Final = "_delta_log"
 APPLICATION: Final = "kvorum-pipeline"
 VERSION_DIGITS: Final = 20
 SUFFIX: Final = ".json"
+REMEDY: Final = "mend the commit by the program that wrote it, or name another output directory"
 PARTITION_TYPES: Final[Mapping[str, str]] = {"cluster_id": "string", "day": "date"}
 # Names of Delta that differ from those of Spark's SQL.
 _NAMES: Final[Mapping[str, str]] = {
@@ -130,13 +131,14 @@ def _last_commit(
 
     Other programs may have set the table's properties since; their commits are passed over. They
     may have removed older commits too, that of the last run among them: its number is 0 then.
-    Raises PipelineError where no commit that is left has the metadata.
+    Raises PipelineError where no commit that is left has the metadata, and DamagedOutputError for
+    a commit that cannot be read.
     """
     run: int | None = None
     metadata: Action | None = None
     for version in reversed(versions):
-        data = files.read(_path(table_root, version)) or b""
-        actions: list[Action] = [json.loads(line) for line in data.splitlines()]
+        path = _path(table_root, version)
+        actions = _actions(path, files.read(path) or b"")
         if metadata is None:
             metadata = next((each["metaData"] for each in actions if "metaData" in each), None)
         transactions = [each["txn"] for each in actions if "txn" in each]
@@ -153,6 +155,22 @@ def _last_commit(
             "metadata, so nothing can be added to it; name another output directory"
         )
     return None
+
+
+def _actions(path: str, data: bytes) -> list[Action]:
+    """Return the actions of a commit; raises DamagedOutputError for what is no commit."""
+    actions: list[Action] = []
+    for number, line in enumerate(data.splitlines(), start=1):
+        try:
+            action: object = json.loads(line)
+        except ValueError as error:
+            raise DamagedOutputError(
+                f"{path}: line {number} is no JSON ({error}); {REMEDY}"
+            ) from error
+        if not isinstance(action, dict):
+            raise DamagedOutputError(f"{path}: line {number} is no action of a commit; {REMEDY}")
+        actions.append(cast("Action", action))
+    return actions
 
 
 def _path(table_root: str, version: int) -> str:
