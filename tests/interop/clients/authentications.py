@@ -76,16 +76,22 @@ def outcome_of_librdkafka(port: int, settings: Mapping[str, str | bool | OauthCa
 
 def by_kafka_python(port: int, login: Login) -> str:
     """Return that kafka-python is let in, or the text of the error that it logs."""
+    return outcome_of_kafka_python(
+        port,
+        {
+            "security_protocol": login.protocol,
+            "ssl_cafile": str(login.trusted),
+            "sasl_mechanism": login.mechanism,
+            "sasl_plain_username": login.user,
+            "sasl_plain_password": login.password,
+        },
+    )
+
+
+def outcome_of_kafka_python(port: int, settings: Mapping[str, object]) -> str:
+    """Return that kafka-python with these settings is let in, or the text that it logs."""
     library: Any = importlib.import_module("kafka")
     errors: Any = importlib.import_module("kafka.errors")
-    settings = {
-        "bootstrap_servers": f"127.0.0.1:{port}",
-        "security_protocol": login.protocol,
-        "ssl_cafile": str(login.trusted),
-        "sasl_mechanism": login.mechanism,
-        "sasl_plain_username": login.user,
-        "sasl_plain_password": login.password,
-    }
 
     # It tries again and again for the whole of this time, also after a refusal. On a busy machine
     # it may miss a refusal, as the connection ends right after it: there has to be another try.
@@ -95,7 +101,9 @@ def by_kafka_python(port: int, login: Login) -> str:
         with messages_of("kafka.net.manager") as messages:
             try:
                 client = library.KafkaAdminClient(
-                    **settings, bootstrap_timeout_ms=next(timeouts_ms)
+                    bootstrap_servers=f"127.0.0.1:{port}",
+                    bootstrap_timeout_ms=next(timeouts_ms),
+                    **settings,
                 )
             except errors.KafkaTimeoutError:
                 refusals = filter(None, map(_LOGGED_REFUSAL.search, messages))
@@ -104,6 +112,17 @@ def by_kafka_python(port: int, login: Login) -> str:
         return LET_IN
 
     return wait_for(outcome, "kafka-python is let in or is not")
+
+
+def kafka_python_token(token: str) -> object:
+    """Return the provider of a token for kafka-python."""
+    base: Any = importlib.import_module("kafka.net.sasl.oauth").AbstractTokenProvider
+
+    class Provider(base):  # type: ignore[misc]  # the library has no types
+        def token(self) -> str:
+            return token
+
+    return Provider()
 
 
 @contextmanager
@@ -126,16 +145,26 @@ def messages_of(logger_name: str) -> Generator[list[str]]:
 
 async def by_aiokafka(port: int, login: Login) -> str:
     """Return that aiokafka is let in, or the class of its error."""
+    return await outcome_of_aiokafka(
+        port,
+        {
+            "security_protocol": login.protocol,
+            "ssl_context": ssl.create_default_context(cafile=str(login.trusted)),
+            "sasl_mechanism": login.mechanism,
+            "sasl_plain_username": login.user,
+            "sasl_plain_password": login.password,
+        },
+    )
+
+
+async def outcome_of_aiokafka(port: int, settings: Mapping[str, object]) -> str:
+    """Return that aiokafka with these settings is let in, or the class of its error."""
     library: Any = importlib.import_module("aiokafka")
     errors: Any = importlib.import_module("aiokafka.errors")
     client = library.AIOKafkaProducer(
         bootstrap_servers=f"127.0.0.1:{port}",
-        security_protocol=login.protocol,
-        ssl_context=ssl.create_default_context(cafile=str(login.trusted)),
-        sasl_mechanism=login.mechanism,
-        sasl_plain_username=login.user,
-        sasl_plain_password=login.password,
         request_timeout_ms=int(PATIENCE_S * 1000),
+        **settings,
     )
     try:
         await client.start()
@@ -145,6 +174,17 @@ async def by_aiokafka(port: int, login: Login) -> str:
         return LET_IN
     finally:
         await client.stop()
+
+
+def aiokafka_token(token: str) -> object:
+    """Return the provider of a token for aiokafka."""
+    base: Any = importlib.import_module("aiokafka.abc").AbstractTokenProvider
+
+    class Provider(base):  # type: ignore[misc]  # the library has no types
+        async def token(self) -> str:
+            return token
+
+    return Provider()
 
 
 def by_tool(port: int, login: Login, tools: ToolRunner, folder: Path) -> str:
