@@ -1,7 +1,7 @@
 """Copies records in transactions with kafka-python.
 
-Where its coordinator dies within a transaction, kafka-python 3.0.12 may wait without end for it, on
-real brokers too: then the process ends.
+Where its coordinator dies, kafka-python 3.0.12 may wait for it without end, on real brokers too: the
+process ends then.
 """
 
 import faulthandler
@@ -19,14 +19,15 @@ from tests.interop.copiers.arguments import (
 from tests.support.waiting import PATIENCE_S
 
 STUCK_S: Final = 20.0
+"""The time after which a transaction, or a start, is not believed to go on."""
 
 
 def copy_some(library: Any, consumer: Any, producer: Any, arguments: CopierArguments) -> None:
     """Copy what a poll gives, if anything, in a transaction."""
+    faulthandler.dump_traceback_later(STUCK_S, exit=True)
     found = consumer.poll(timeout_ms=int(POLL_S * 1000), max_records=AT_ONCE)
     if not found:
         return
-    faulthandler.dump_traceback_later(STUCK_S, exit=True)
     producer.begin_transaction()
     sent = [
         producer.send(arguments.target, record.value, partition=record.partition)
@@ -42,12 +43,12 @@ def copy_some(library: Any, consumer: Any, producer: Any, arguments: CopierArgum
         each.get(timeout=PATIENCE_S)
     threading.Event().wait(arguments.hold_s)
     producer.commit_transaction()
-    faulthandler.cancel_dump_traceback_later()
 
 
 def main(arguments: CopierArguments) -> None:
     """Copy until an error or a signal."""
     library: Any = importlib.import_module("kafka")
+    faulthandler.dump_traceback_later(STUCK_S, exit=True)
     producer = library.KafkaProducer(
         bootstrap_servers=arguments.servers, transactional_id=arguments.name
     )
