@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 from kvorum.cli import FAILED, OK, UsageError
 from kvorum.cli.progress import read_progress
 from kvorum.client_histories.anomalies import Anomaly, Legality, Settings
-from kvorum.client_histories.check import CASES_KEPT, Report, check_history
+from kvorum.client_histories.check import CASES_KEPT, InterruptedCheckError, Report, check_history
 from kvorum.client_histories.findings import Facts, Kind, Strip
 from kvorum.client_histories.history import Operation, Record
 from kvorum.client_histories.history_error import HistoryError
@@ -89,12 +89,31 @@ def run(arguments: argparse.Namespace) -> int:
     is_sound = True
     for file in arguments.files:
         with TemporaryFile() as spool:
-            report = _check(file, settings, max(arguments.cases, 0), Spool(spool))
+            try:
+                report = _check(file, settings, max(arguments.cases, 0), Spool(spool))
+            except InterruptedCheckError as error:
+                _print_interrupted(file, error, is_json=arguments.json)
+                raise
             lines = _objects(file, report) if arguments.json else _lines(file, report)
             for line in lines:
                 print(line)
         is_sound = is_sound and report.is_sound
     return OK if is_sound else FAILED
+
+
+def _print_interrupted(file: Path, error: InterruptedCheckError, *, is_json: bool) -> None:
+    """Print what was found before Ctrl-C, without a verdict."""
+    report = error.report
+    lines = _objects_of_cases(file, report) if is_json else _lines_of_cases(report)
+    for line in lines:
+        print(line)
+    known = len(report.history.keys)
+    if is_json:
+        place = {"type": "interrupted", "file": str(file)}
+        print(json.dumps({**place, "keysChecked": error.key_count, "keys": known}), flush=True)
+        return
+    done = f"{error.key_count:,} of {_counted(known, 'key')}"
+    print(f"interrupted: {file}: {done} done with, and no verdict", flush=True)
 
 
 def _anomalies(text: str) -> frozenset[Anomaly]:
@@ -156,6 +175,11 @@ def _in_order(kinds: Iterable[Kind]) -> list[Kind]:
 
 
 def _lines(file: Path, report: Report) -> Iterator[str]:
+    yield from _lines_of_cases(report)
+    yield from _summary_lines(file, report)
+
+
+def _lines_of_cases(report: Report) -> Iterator[str]:
     for kind in _in_order(report.counts):
         count = report.counts[kind]
         yield f"{kind.anomaly.label}, {kind.legality.value}: {_counted(count, 'case')}"
@@ -165,7 +189,6 @@ def _lines(file: Path, report: Report) -> Iterator[str]:
             yield from _case_lines(facts, report)
         if 0 < len(kept) < count:
             yield f"  and {count - len(kept):,} more"
-    yield from _summary_lines(file, report)
 
 
 def _case_lines(facts: Facts, report: Report) -> Iterator[str]:
@@ -233,6 +256,11 @@ def _counted(count: int, name: str) -> str:
 
 
 def _objects(file: Path, report: Report) -> Iterator[str]:
+    yield from _objects_of_cases(file, report)
+    yield _object_of_history(file, report)
+
+
+def _objects_of_cases(file: Path, report: Report) -> Iterator[str]:
     for kind in _in_order(report.counts):
         legality = kind.legality.name.lower()
         named = {"file": str(file), "anomaly": kind.anomaly.label, "legality": legality}
@@ -240,8 +268,11 @@ def _objects(file: Path, report: Report) -> Iterator[str]:
             yield json.dumps({"type": "case", **named, **_facts_object(facts, report)})
         count = report.counts[kind]
         yield json.dumps({"type": "anomaly", **named, "cases": count})
+
+
+def _object_of_history(file: Path, report: Report) -> str:
     history = report.history
-    yield json.dumps(
+    return json.dumps(
         {
             "type": "history",
             "file": str(file),

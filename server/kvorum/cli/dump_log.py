@@ -63,9 +63,15 @@ def _print_files(given: Given) -> int:
         # On a terminal the output itself shows how far the command is.
         if sys.stdout.isatty():
             reading.tell = no_report
-        for file in files:
-            if not _print_file(file, options, complaints, reading):
-                return 1
+        try:
+            for file in files:
+                if not _print_file(file, options, complaints, reading):
+                    return 1
+        except KeyboardInterrupt:
+            sys.stdout.flush()
+            for line in complaints.lines():
+                reading.say(line)
+            raise
     for line in complaints.lines():
         print(line, file=sys.stderr)
     return 0

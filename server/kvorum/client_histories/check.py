@@ -39,23 +39,58 @@ class Report:
         return {name: counts[outcome] for outcome, name in OUTCOME_NAMES.items()}
 
 
+class InterruptedCheckError(KeyboardInterrupt):
+    """A check was interrupted; `report` is what it had found in the logs of `key_count` keys."""
+
+    def __init__(self, report: Report, key_count: int) -> None:
+        super().__init__()
+        self.report = report
+        self.key_count = key_count
+
+
 def check_history(history: History, settings: Settings, kept_max: int = CASES_KEPT) -> Report:
-    """Look for all anomalies; raise HistoryError where a value was sent twice."""
-    committed = _committed_operations(history)
+    """Look for all anomalies.
+
+    Raises HistoryError where a value was sent twice, and `InterruptedCheckError` after Ctrl-C.
+    """
     findings = Findings(kept_max, settings.excluded)
-    dependencies = Dependencies(history, committed)
-    in_logs = LogAnomalies(history, committed, settings, findings)
-    in_orders = OrderAnomalies(history, findings)
-    consumption = Consumption(history, findings)
-    for entries in history.keys:
-        log = KeyLog(history, entries, committed)
-        in_logs.find(log)
-        in_orders.find(log)
-        consumption.find(log)
-        dependencies.add(log)
-    consumption.end()
-    CycleAnomalies(history, committed, dependencies, settings, findings).find()
+    check = _Check(history, settings, findings)
+    try:
+        check.run()
+    except KeyboardInterrupt as error:
+        raise InterruptedCheckError(_report(history, findings), check.key_count) from error
+    return _report(history, findings)
+
+
+def _report(history: History, findings: Findings) -> Report:
     return Report(history, dict(findings.counts), findings.kept)
+
+
+class _Check:
+    """The check of one history; `key_count` is the number of keys whose logs are done with."""
+
+    def __init__(self, history: History, settings: Settings, findings: Findings) -> None:
+        self._history = history
+        self._settings = settings
+        self._findings = findings
+        self.key_count = 0
+
+    def run(self) -> None:
+        history, settings, findings = self._history, self._settings, self._findings
+        committed = _committed_operations(history)
+        dependencies = Dependencies(history, committed)
+        in_logs = LogAnomalies(history, committed, settings, findings)
+        in_orders = OrderAnomalies(history, findings)
+        consumption = Consumption(history, findings)
+        for entries in history.keys:
+            log = KeyLog(history, entries, committed)
+            in_logs.find(log)
+            in_orders.find(log)
+            consumption.find(log)
+            dependencies.add(log)
+            self.key_count += 1
+        consumption.end()
+        CycleAnomalies(history, committed, dependencies, settings, findings).find()
 
 
 def _committed_operations(history: History) -> bytearray:

@@ -80,26 +80,18 @@ def is_metadata_log(path: Path) -> bool:
     return not path.is_dir() or log_directory(path).name == METADATA_LOG_DIRECTORY
 
 
-class LogReading(NamedTuple):
-    """The end of a log, and a line for each damage in it."""
+def read_through(path: Path, *, warn: Warn, tell: Tell, damages: list[str]) -> int:
+    """Read the log in a directory from its beginning on, and return its end; raises OSError.
 
-    end_offset: int
-    damages: tuple[str, ...]
-
-
-def read_through(path: Path, *, warn: Warn, tell: Tell) -> LogReading:
-    """Read the log in a directory from its beginning to its end; raises OSError.
-
-    A segment that a running node has replaced, truncated or removed meanwhile has a warning.
+    A line for each damage is added to `damages` as soon as it is found. A segment that a running
+    node has replaced, truncated or removed meanwhile has a warning.
     """
     end = 0
-    damages: list[str] = []
-    for segment in read_segments(log_directory(path), tell=tell):
-        damages += segment.damages
+    for segment in read_segments(log_directory(path), tell=tell, damages=damages):
         end = max(end, segment.last_offset + 1)
         if segment.change is not None:
             warn(f"{segment.file}: {segment.change}")
-    return LogReading(end, tuple(damages))
+    return end
 
 
 def log_differences(first: Path, second: Path, *, warn: Warn) -> Iterator[str]:

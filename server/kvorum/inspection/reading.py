@@ -102,3 +102,28 @@ def _whole_entries(data: bytes, entry: struct.Struct) -> Iterator[tuple[int, int
 
 def no_report(file: Path, position: int) -> None:
     """Take in how far a reading has come, and do nothing."""
+
+
+class Reached:
+    """The place that a reading has come to; each one is handed on.
+
+    `file` is None before the first place, and `position` is a byte of the file.
+    """
+
+    def __init__(self, hand_on: Tell = no_report) -> None:
+        self.hand_on = hand_on
+        self.file: Path | None = None
+        self.position = 0
+
+    def tell(self, file: Path, position: int) -> None:
+        """Take in how far a file has been read."""
+        self.file = file
+        self.position = position
+        self.hand_on(file, position)
+
+    @property
+    def text(self) -> str:
+        """The place in words that follow a verb."""
+        if self.file is None:
+            return "before the first batch"
+        return f"at byte {self.position} of {self.file}"

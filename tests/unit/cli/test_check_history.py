@@ -11,8 +11,9 @@ import pytest
 from tests.support.page_blocks import page_block, shown_commands
 from tests.unit.client_histories.history_lines import Lines, poll, send
 
-from kvorum.cli import FAILED, OK, WRONG_USAGE, main
+from kvorum.cli import FAILED, INTERRUPTED, OK, WRONG_USAGE, main
 from kvorum.cli.progress import LiveLine, Reading
+from kvorum.client_histories.consumption import Consumption
 
 
 @pytest.fixture
@@ -213,3 +214,34 @@ def test_what_is_not_a_history(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == (
         f"kvorum check-history: cannot read {tmp_path / 'none'}: No such file or directory\n"
     )
+
+
+@pytest.fixture
+def interrupted_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have Ctrl-C come when the logs of all keys are done with."""
+
+    def interrupt(_self: Consumption) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Consumption, "end", interrupt)
+
+
+@pytest.mark.usefixtures("interrupted_at_the_end")
+def test_an_interrupted_check_prints_the_cases_that_it_found(
+    unseen: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(unseen) == INTERRUPTED
+    printed = capsys.readouterr()
+    assert printed.out.startswith("unseen, never legal: 3 cases\n")
+    assert printed.out.endswith(f"interrupted: {unseen}: 1 of 1 key done with, and no verdict\n")
+    assert printed.err == "kvorum check-history: interrupted\n"
+
+
+@pytest.mark.usefixtures("interrupted_at_the_end")
+def test_the_json_of_an_interrupted_check_has_no_verdict(
+    unseen: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--json", unseen) == INTERRUPTED
+    *cases, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {each["type"] for each in cases} == {"case", "anomaly"}
+    assert last == {"type": "interrupted", "file": str(unseen), "keysChecked": 1, "keys": 1}

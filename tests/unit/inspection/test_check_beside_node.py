@@ -4,11 +4,11 @@ import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 
-from kvorum.inspection.image_entries import LogReading, log_differences, read_through
+from kvorum.inspection.image_entries import log_differences, read_through
 from kvorum.inspection.log_check import listing, partition_check
 from kvorum.inspection.log_check.check import Report, check_paths
 from kvorum.inspection.log_check.findings import Findings, Severity
@@ -176,15 +176,24 @@ def test_a_log_that_is_truncated_before_its_end_is_read_is_no_damage(
     assert damages(checked(node, truncate, at=segments[0])) == []
 
 
-def compared(node: Path, change: Callable[[], None], *, at: Path) -> tuple[LogReading, list[str]]:
-    """Return what `log diff` reads where a node makes a change at a segment, and its warnings."""
-    waiting, warnings = [change], list[str]()
+class Compared(NamedTuple):
+    """The end of a log that `log diff` has read, its damages, and the warnings."""
+
+    end_offset: int
+    damages: list[str]
+    warnings: list[str]
+
+
+def compared(node: Path, change: Callable[[], None], *, at: Path) -> Compared:
+    """Return what `log diff` reads where a node makes a change at a segment."""
+    waiting, warnings, found = [change], list[str](), list[str]()
 
     def tell(file: Path, _: int) -> None:
         if waiting and file == at:
             waiting.pop()()
 
-    return read_through(node / PARTITION, warn=warnings.append, tell=tell), warnings
+    end = read_through(node / PARTITION, warn=warnings.append, tell=tell, damages=found)
+    return Compared(end, found, warnings)
 
 
 @pytest.mark.parametrize("read_segment", [0, 1], ids=["before it is read", "while it is read"])
@@ -195,16 +204,17 @@ def test_a_segment_that_is_compacted_is_no_difference(
         replace(segments[1], batch(2) + batch(5))
         delete(segments[2])
 
-    found, warnings = compared(node, compact, at=segments[read_segment])
-    assert found == LogReading(8, ())
-    assert warnings == [f"{segments[1]}: {REPLACED}", f"{segments[2]}: {GONE}"]
+    found = compared(node, compact, at=segments[read_segment])
+    assert found.end_offset == 8
+    assert found.damages == []
+    assert found.warnings == [f"{segments[1]}: {REPLACED}", f"{segments[2]}: {GONE}"]
 
 
 def test_damage_beside_segments_that_are_replaced_is_a_difference(
     node: Path, segments: list[Path]
 ) -> None:
     segments[2].write_bytes(batch(4)[:-1] + b"x" + batch(5))
-    found, _ = compared(node, lambda: replace(segments[1], batch(3)), at=segments[0])
+    found = compared(node, lambda: replace(segments[1], batch(3)), at=segments[0])
     assert len(found.damages) == 1
 
 

@@ -5,15 +5,23 @@ import json
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Final
 
 from kvorum.cli import FAILED, OK, UsageError
 from kvorum.cli.log_tool import PROGRAM
 from kvorum.cli.progress import read_progress
-from kvorum.inspection.log_check.check import NothingToCheckError, Report, check_paths
+from kvorum.inspection.log_check.check import (
+    InterruptedCheckError,
+    NothingToCheckError,
+    Report,
+    check_paths,
+)
 from kvorum.inspection.log_check.findings import Finding, Severity, Verdict
 
 NAME = "check"
 HELP = "find damage in files of logs: of a partition, a log directory, or several replicas"
+_UNSOUND: Final = (Verdict.DAMAGED, Verdict.UNREADABLE, Verdict.TORN_TAIL)
+"""The verdicts that hold for a file of which only a part was read."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
             report = check_paths(arguments.paths, tell=reading.tell)
     except NothingToCheckError as error:
         raise UsageError(str(error)) from error
+    except InterruptedCheckError as error:
+        _print_interrupted(error, is_json=arguments.json)
+        raise
     if arguments.json:
         _print_json(report)
     else:
@@ -67,18 +78,22 @@ def _place(text: str) -> tuple[Path, int]:
 
 
 def _print_text(report: Report) -> None:
-    for finding in report.findings:
-        print(f"{finding.severity.value}: {finding.text} [{finding.rule.label}]")
-        if finding.severity is not Severity.NOTE:
-            print(f"  {finding.rule.meaning}. {finding.rule.advice}.")
-        if finding.is_damage and finding.position is not None:
-            print(f"  Its bytes: kvorum log check --explain '{finding.file}@{finding.position}'")
+    _print_findings(report)
     counts = Counter(report.files.values())
     parts = [
         f"{count} {verdict.value}"
         for verdict, count in sorted(counts.items(), key=lambda item: item[0].value)
     ]
     print(f"{report.verdict.value}: {len(report.files)} files: {', '.join(parts)}")
+
+
+def _print_findings(report: Report) -> None:
+    for finding in report.findings:
+        print(f"{finding.severity.value}: {finding.text} [{finding.rule.label}]")
+        if finding.severity is not Severity.NOTE:
+            print(f"  {finding.rule.meaning}. {finding.rule.advice}.")
+        if finding.is_damage and finding.position is not None:
+            print(f"  Its bytes: kvorum log check --explain '{finding.file}@{finding.position}'")
 
 
 def _print_json(report: Report) -> None:
@@ -88,10 +103,33 @@ def _print_json(report: Report) -> None:
     for file, verdict in report.files.items():
         found = {"type": "file", "file": str(file), "verdict": verdict.value}
         print(json.dumps({**found, "findings": by_file[file]}))
+    overall = {"type": "overall", "verdict": report.verdict.value}
+    print(json.dumps({**overall, **_counts_object(report)}))
+
+
+def _print_interrupted(error: InterruptedCheckError, *, is_json: bool) -> None:
+    """Print what was found before Ctrl-C; no file is called sound, as a part may be unread."""
+    report, reached = error.report, error.reached
+    if is_json:
+        for finding in report.findings:
+            print(json.dumps(_finding_object(finding)))
+        file = None if reached.file is None else str(reached.file)
+        place = {"type": "interrupted", "file": file, "position": reached.position}
+        print(json.dumps({**place, **_counts_object(report)}), flush=True)
+        return
+    _print_findings(report)
+    counts = Counter(report.files.values())
+    parts = [f"{counts[verdict]} {verdict.value}" for verdict in _UNSOUND if counts[verdict]]
+    found = ", ".join(parts) or "no damage"
+    files = "1 file" if len(report.files) == 1 else f"{len(report.files)} files"
+    print(f"interrupted {reached.text}: {files} so far: {found}", flush=True)
+
+
+def _counts_object(report: Report) -> dict[str, int]:
+    """Return the number of files, and of the findings of each severity."""
     counts = Counter(finding.severity for finding in report.findings)
-    overall = {"type": "overall", "verdict": report.verdict.value, "files": len(report.files)}
-    overall |= {severity.value.replace(" ", "_"): counts[severity] for severity in Severity}
-    print(json.dumps(overall))
+    by_severity = {severity.value.replace(" ", "_"): counts[severity] for severity in Severity}
+    return {"files": len(report.files), **by_severity}
 
 
 def _finding_object(finding: Finding) -> dict[str, object]:

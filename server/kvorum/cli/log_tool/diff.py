@@ -21,6 +21,7 @@ from kvorum.inspection.image_entries import (
     read_through,
 )
 from kvorum.inspection.moment import Moment
+from kvorum.inspection.reading import Reached
 from kvorum.inspection.utc_text import utc_text
 
 NAME = "diff"
@@ -84,14 +85,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_logs(first: Path, second: Path, *, is_json: bool) -> list[str]:
     """Print where two logs end, part and are damaged; return what differs."""
-    with read_progress(PROGRAM) as reading:
-        logs = {
-            str(path): read_through(path, warn=reading.warn, tell=reading.tell)
-            for path in (first, second)
-        }
-        differences = [text for log in logs.values() for text in log.damages]
-        differences += log_differences(first, second, warn=reading.warn)
-    ends = {path: log.end_offset for path, log in logs.items()}
+    differences: list[str] = []
+    ends: dict[str, int] = {}
+    reached = Reached()
+    try:
+        with read_progress(PROGRAM) as reading:
+            reached.hand_on = reading.tell
+            for path in (first, second):
+                ends[str(path)] = read_through(
+                    path, warn=reading.warn, tell=reached.tell, damages=differences
+                )
+            differences += log_differences(first, second, warn=reading.warn)
+    except KeyboardInterrupt:
+        _print_interrupted(differences, reached, is_json=is_json)
+        raise
     low, high = min(ends.values()), max(ends.values())
     if low < high:
         missing = f"offset {low}" if high == low + 1 else f"offsets {low} to {high - 1}"
@@ -99,10 +106,24 @@ def _print_logs(first: Path, second: Path, *, is_json: bool) -> list[str]:
     if is_json:
         print(json.dumps({"logEndOffsets": ends, "differences": differences}))
         return differences
-    for path, end in ends.items():
-        print(f"{path} ends before offset {end}")
+    for directory, end in ends.items():
+        print(f"{directory} ends before offset {end}")
     print("\n".join(differences) or "the logs are equal")
     return differences
+
+
+def _print_interrupted(differences: list[str], reached: Reached, *, is_json: bool) -> None:
+    """Print what was found in the logs before Ctrl-C."""
+    if is_json:
+        file = None if reached.file is None else str(reached.file)
+        place = {"file": file, "position": reached.position}
+        print(json.dumps({"interrupted": place, "differences": differences}), flush=True)
+        return
+    for text in differences:
+        print(text)
+    count = len(differences)
+    found = "1 difference" if count == 1 else f"{count} differences"
+    print(f"interrupted {reached.text}: {found} so far", flush=True)
 
 
 def _lines(

@@ -14,7 +14,7 @@ from kvorum.inspection.log_check.listing import directories_below, is_partition_
 from kvorum.inspection.log_check.metadata_check import check_bootstrap_checkpoint
 from kvorum.inspection.log_check.partition_check import LogFacts, check_partition
 from kvorum.inspection.log_check.replica_check import Replica, check_replicas
-from kvorum.inspection.reading import Tell, no_report
+from kvorum.inspection.reading import Reached, Tell, no_report
 from kvorum.metadata.image import MetadataImage
 from kvorum.storage.directory.partition_directory import DELETE_SUFFIX, current_name, suffix_of
 from kvorum.storage.metadata_log.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
@@ -247,14 +247,35 @@ class Report:
         return _verdict_of(self.findings)
 
 
+class InterruptedCheckError(KeyboardInterrupt):
+    """A check was interrupted; `report` is what it had found, and `reached` where it was.
+
+    The files of the report may have been read in part, and are not compared with each other.
+    """
+
+    def __init__(self, report: Report, reached: Reached) -> None:
+        super().__init__()
+        self.report = report
+        self.reached = reached
+
+
 def check_paths(paths: Iterable[Path], *, tell: Tell = no_report) -> Report:
     """Check files and directories, and what belongs to them; nothing is written.
 
     A directory may be a partition's, a node's log directory, or one with many of them below it.
     Replicas of one log among them are compared. Of a file's directory only what is found in the
-    file itself is reported. Raises `NothingToCheckError`.
+    file itself is reported. Raises `NothingToCheckError`, and `InterruptedCheckError` after Ctrl-C.
     """
-    findings = Findings(tell)
+    reached = Reached(tell)
+    findings = Findings(reached.tell)
+    try:
+        _check_all(paths, findings)
+    except KeyboardInterrupt as error:
+        raise InterruptedCheckError(_report(findings), reached) from error
+    return _report(findings)
+
+
+def _check_all(paths: Iterable[Path], findings: Findings) -> None:
     check = _Check(findings)
     for path in paths:
         if path.is_dir():
@@ -264,6 +285,9 @@ def check_paths(paths: Iterable[Path], *, tell: Tell = no_report) -> Report:
         else:
             raise NothingToCheckError(f"{path}: no such file or directory")
     check.replicas()
+
+
+def _report(findings: Findings) -> Report:
     by_file: dict[Path, list[Finding]] = {file: [] for file in findings.files}
     for finding in findings.all:
         by_file[finding.file].append(finding)
@@ -274,10 +298,14 @@ def _check_file(path: Path, findings: Findings) -> None:
     """Check one file, among the others of its directory."""
     alone = Findings(findings.reached)
     directory = path.parent
-    if path.name in LOG_DIR_FILES and not is_partition_directory(directory):
-        _Check(alone).directory(directory)
-    else:
-        check_partition(directory, alone)
+    try:
+        if path.name in LOG_DIR_FILES and not is_partition_directory(directory):
+            _Check(alone).directory(directory)
+        else:
+            check_partition(directory, alone)
+    except KeyboardInterrupt:
+        findings.add_all(finding for finding in alone.all if finding.file == path)
+        raise
     found = [finding for finding in alone.all if finding.file == path]
     if path not in alone.files or any(one.rule is Rule.FILE_NAME for one in found):
         raise NothingToCheckError(f"{path}: no file of a log, by its name")

@@ -272,37 +272,45 @@ def read_unit(unit: FileRange, *, has_gaps: bool) -> Iterator[EntryOrDamage]:
 
 
 class SegmentReading(NamedTuple):
-    """The last offset of a segment, -1 without records, and a line for each damage in it.
+    """The last offset of a segment, -1 without records.
 
     `change` is what a node has done with the segment meanwhile, so that no damage is known.
     """
 
     file: Path
     last_offset: int
-    damages: tuple[str, ...]
     change: str | None
 
 
-def read_segments(directory: Path, *, tell: Tell) -> Iterator[SegmentReading]:
-    """Read the segments of a partition's directory one after the other; raises OSError."""
+def read_segments(directory: Path, *, tell: Tell, damages: list[str]) -> Iterator[SegmentReading]:
+    """Read the segments of a partition's directory one after the other; raises OSError.
+
+    A line for each damage is added to `damages` as soon as it is found, so that those lines are
+    there after Ctrl-C; the lines of a segment that has changed meanwhile are removed again.
+    """
     listed = Findings()
     files = list_partition(directory, listed)
     identities = {path: identity_of(path) for path in files.segments.values()}
     for unit in plan_segments(files, listed):
         file = Path(unit.file.path)
-        reading = _read_segment(unit, has_gaps=not files.is_metadata, tell=tell)
-        change = change_since(unit, identities.pop(file))
-        yield reading if change is None else reading._replace(damages=(), change=change)
+        count = len(damages)
+        try:
+            last_offset = _read_segment(unit, damages, has_gaps=not files.is_metadata, tell=tell)
+        finally:
+            change = change_since(unit, identities.pop(file))
+            if change is not None:
+                del damages[count:]
+        yield SegmentReading(file, last_offset, change)
     for file in identities:
         # Its size could not be taken.
         with suppress(FileNotFoundError):
             file.stat()
-        yield SegmentReading(file, -1, (), GONE)
+        yield SegmentReading(file, -1, GONE)
 
 
-def _read_segment(unit: FileRange, *, has_gaps: bool, tell: Tell) -> SegmentReading:
+def _read_segment(unit: FileRange, damages: list[str], *, has_gaps: bool, tell: Tell) -> int:
+    """Add the damages of a segment, and return its last offset."""
     file, last_offset = Path(unit.file.path), -1
-    damages: list[str] = []
     with suppress(FileNotFoundError):
         for item in read_unit(unit, has_gaps=has_gaps):
             tell(file, item.position)
@@ -310,7 +318,7 @@ def _read_segment(unit: FileRange, *, has_gaps: bool, tell: Tell) -> SegmentRead
                 damages.append(f"{item.path}: {item.text}")
             else:
                 last_offset = item.last_offset
-    return SegmentReading(file, last_offset, tuple(damages), None)
+    return last_offset
 
 
 def read_directory(directory: Path) -> Iterator[tuple[Path, EntryOrDamage]]:

@@ -114,8 +114,11 @@ class _PartitionCheck:
             )
         for unit in units:
             found_before = self._findings.count
-            self._check_segment(unit, indexes)
-            self._withdraw_if_replaced(unit, identities[Path(unit.file.path)], found_before)
+            try:
+                self._check_segment(unit, indexes)
+            finally:
+                # After Ctrl-C as well, as what was found is reported.
+                self._withdraw_if_replaced(unit, identities[Path(unit.file.path)], found_before)
         self._check_ends(first, flushed)
         if files.is_metadata:
             self._check_start(first)
