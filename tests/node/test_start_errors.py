@@ -15,6 +15,7 @@ from kvorum.cli import FAILED, WRONG_USAGE, main
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
 from kvorum.node.kafka_raft_server import KafkaRaftServer, ServerClosing, ServerFault
+from kvorum.node.serving.socket_server import bind
 from kvorum.storage.errors import StorageError
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.small_files.directory_lock import lock_directory
@@ -255,9 +256,9 @@ def test_data_that_cannot_be_kept(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "Not a directory" in told
 
 
-def test_a_port_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["dev", "--port", "99999", "--data", str(tmp_path)]) == FAILED
-    assert "there is no port 99999" in complaint(capsys)
+def test_a_port_that_does_not_exist() -> None:
+    with pytest.raises(NodeStartError, match="there is no port 99999"):
+        bind("PLAINTEXT", "127.0.0.1", 99999)
 
 
 @pytest.mark.parametrize("size", [["--controllers", "0"], ["--brokers", "-1"]])

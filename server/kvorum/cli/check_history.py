@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Final
 
 from kvorum.cli import FAILED, OK, UsageError
 from kvorum.cli.progress import read_progress
+from kvorum.cli.shared_arguments import whole_number
 from kvorum.client_histories.anomalies import Anomaly, Legality, Settings
 from kvorum.client_histories.check import CASES_KEPT, InterruptedCheckError, Report, check_history
 from kvorum.client_histories.findings import Facts, Kind, Strip
@@ -66,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--cases",
-        type=int,
+        type=whole_number(0),
         default=CASES_KEPT,
         metavar="N",
         help=f"how many cases of each anomaly to print (default: {CASES_KEPT})",
@@ -90,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     for file in arguments.files:
         with TemporaryFile() as spool:
             try:
-                report = _check(file, settings, max(arguments.cases, 0), Spool(spool))
+                report = _check(file, settings, arguments.cases, Spool(spool))
             except InterruptedCheckError as error:
                 _print_interrupted(file, error, is_json=arguments.json)
                 raise

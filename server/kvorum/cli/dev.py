@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kvorum.cli import UsageError
+from kvorum.cli.shared_arguments import INT_MAX, whole_number
 from kvorum.node.embedded.client_security.mode import SecurityMode
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ NAME: Final = "dev"
 FOLDER_PREFIX: Final = "kvorum-dev-"
 HELP: Final = "run a cluster in one process on this machine, for trying things out"
 PORT_DEFAULT: Final = 9092
+PORT_MAX: Final = 65_535
 CONTROLLERS_DEFAULT: Final = 3
 BROKERS_DEFAULT: Final = 1
 LOOPBACK: Final = "127.0.0.1"
@@ -61,7 +63,7 @@ def _configure_size(parser: argparse.ArgumentParser) -> None:
 def _configure_clients(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port",
-        type=int,
+        type=whole_number(0, PORT_MAX),
         metavar="P",
         help=f"port of the first broker (default: {PORT_DEFAULT}, 0: any free port)",
     )
@@ -184,7 +186,7 @@ def run(args: argparse.Namespace) -> int:
 def _topic(text: str) -> tuple[str, int]:
     """Return the name of a topic and its partitions."""
     name, separator, count = text.partition(":")
-    if not name or (separator and not (count.isdecimal() and int(count) > 0)):
+    if not name or (separator and not (count.isdecimal() and 0 < int(count) <= INT_MAX)):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME or NAME:PARTITIONS")
     return name, int(count or 1)
 

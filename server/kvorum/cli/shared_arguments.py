@@ -1,9 +1,31 @@
-"""Arguments that several commands have: times, and options of the file systems of fsspec."""
+"""Arguments that several commands have: numbers, times, and options of fsspec's file systems."""
 
 import argparse
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
+
+INT_MAX: Final = 2**31 - 1
+"""The largest number of Kafka's 32-bit fields, and of a count that has no smaller limit."""
+
+
+def whole_number(lowest: int, highest: int = INT_MAX) -> Callable[[str], int]:
+    """Return the type of an argument that is a whole number within bounds, both included.
+
+    It raises ArgumentTypeError for other text.
+    """
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"invalid int value: {text!r}") from None
+        if not lowest <= number <= highest:
+            raise argparse.ArgumentTypeError(f"{text} is not a number from {lowest} to {highest}")
+        return number
+
+    return parse
 
 
 def time_ms(text: str) -> int:

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from kvorum.cli.progress import LiveLine, TimedProgress
+from kvorum.cli.shared_arguments import whole_number
 from kvorum.cli.simulated_histories import write_histories
 from kvorum.simulation.makeup import WorldKind
 from kvorum.simulation.report import BrokersReport, QuorumReport, Report, failure_lines
@@ -34,13 +35,23 @@ _REPORTS: Final[Mapping[WorldKind, type[Report]]] = MappingProxyType(
 )
 _OK, _FAILED = 0, 1
 _SEEDS_PER_REPEAT = 100
+_SEED_MAX: Final = 2**63 - 1
+"""The last seed; the first one is 0, as Python's generator takes -1 for 1."""
+_PROCESSES_MAX: Final = 1024
+"""The largest number of processes: each is a whole interpreter, of some ten MiB."""
 _PROGRESS_SECONDS = 10.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("--seed", type=int, help="the first seed (default: a fresh one)")
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="how many seeds to run")
+    parser.add_argument(
+        "--seed",
+        type=whole_number(0, _SEED_MAX),
+        help="the first seed (default: a fresh one)",
+    )
+    parser.add_argument(
+        "--seeds", type=whole_number(1), default=1, metavar="N", help="how many seeds to run"
+    )
     parser.add_argument(
         "--only",
         choices=[kind.value for kind in WorldKind],
@@ -48,14 +59,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--jobs",
-        type=int,
+        type=whole_number(1, _PROCESSES_MAX),
         default=os.cpu_count() or 1,
         metavar="J",
         help="how many processes to use (default: one for each processor)",
     )
     parser.add_argument(
         "--duration",
-        type=int,
+        type=whole_number(1),
         default=120,
         metavar="SECONDS",
         help="how much time passes in the world of a quorum alone (default: 120)",

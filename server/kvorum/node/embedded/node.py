@@ -53,6 +53,10 @@ DATA_DIRECTORY: Final = "data"
 PROPERTIES_COMMENT: Final = "An embedded node of kvorum; its controller has to keep its port."
 FIRST_BROKER_ID: Final = 101
 """The first id of brokers in clusters without combined nodes; controllers begin with 1."""
+CONTROLLERS_MAX: Final = FIRST_BROKER_ID - 1
+"""The largest number of controllers: another one would have the id of a broker."""
+BROKERS_MAX: Final = 1000
+"""The largest number of brokers; a process has not the memory and the open files for more."""
 HEARTBEAT_MS: Final = 500
 """The time between two heartbeats of a member of a consumer group."""
 ELECTION_STEP_MS: Final = 100
@@ -91,6 +95,10 @@ class ClusterSize:
         _check_count("brokers", self.brokers)
         if self.controllers < 1 or self.brokers < 0:
             raise WrongSizeError("a cluster has at least 1 controller, and 0 brokers or more")
+        if self.controllers > CONTROLLERS_MAX or self.brokers > BROKERS_MAX:
+            raise WrongSizeError(
+                f"a process has at most {CONTROLLERS_MAX} controllers and {BROKERS_MAX} brokers"
+            )
 
     @property
     def is_combined(self) -> bool:
