@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 
 from kvorum.inspection.folded_log import FoldedLog
 from kvorum.inspection.log_check.findings import Findings, Rule
-from kvorum.inspection.log_check.listing import read_segments
+from kvorum.inspection.log_check.listing import is_partition_directory, read_segments
 from kvorum.inspection.log_check.replica_check import Replica, check_replicas
 from kvorum.inspection.metadata_batches import Warn
+from kvorum.inspection.metadata_files import list_metadata_files
 from kvorum.inspection.reading import Tell
 from kvorum.inspection.shell.image_tree import Node, Software, escaped_name, shell_tree
 from kvorum.metadata.configs_image import CLIENT_ID, IP, USER, ClientQuotasImage, QuotaEntity
@@ -73,6 +74,15 @@ def log_directory(path: Path) -> Path:
     """Return the metadata log's directory for that of a node; any other one is a log's own."""
     below = path / METADATA_LOG_DIRECTORY
     return below if below.is_dir() else path
+
+
+def demand_log(directory: Path) -> None:
+    """Raise `MetadataSourceError` where a directory has no log of metadata or of any partition.
+
+    Two of them would be called equal.
+    """
+    if log_directory(directory) == directory and not is_partition_directory(directory):
+        list_metadata_files(directory)
 
 
 def is_metadata_log(path: Path) -> bool:

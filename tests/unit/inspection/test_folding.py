@@ -24,7 +24,7 @@ from kvorum.inspection.moment import Moment
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record, encode_record
 from kvorum.storage.metadata_log.snapshot_writer import SnapshotWriter
-from kvorum.storage.names import snapshot_name
+from kvorum.storage.names import METADATA_LOG_DIRECTORY, snapshot_name
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
@@ -143,10 +143,41 @@ def test_damage_before_the_last_segment_is_an_error(tmp_path: Path, warnings: li
 
 
 def test_a_directory_without_a_log(tmp_path: Path, warnings: list[str]) -> None:
-    with pytest.raises(MetadataSourceError, match="no metadata record is in its snapshots and"):
+    with pytest.raises(MetadataSourceError) as raised:
         topics(tmp_path, warnings)
+    assert str(raised.value) == (
+        f"{tmp_path}: no metadata log is in it, and none is in the directories below"
+    )
     with pytest.raises(FileNotFoundError):
         topics(tmp_path / "none", warnings)
+
+
+def test_an_empty_log(tmp_path: Path, warnings: list[str]) -> None:
+    (tmp_path / METADATA_LOG_DIRECTORY).mkdir()
+    with pytest.raises(MetadataSourceError, match="no metadata record is in its snapshots and"):
+        topics(tmp_path, warnings)
+
+
+def test_a_directory_above_that_of_a_log_names_it(tmp_path: Path, warnings: list[str]) -> None:
+    """It is so with the directories of `kvorum dev --data`."""
+    log = tmp_path / "controller-1" / "data" / METADATA_LOG_DIRECTORY
+    log.mkdir(parents=True)
+    for directory in (tmp_path, tmp_path / "controller-1"):
+        with pytest.raises(MetadataSourceError) as raised:
+            topics(directory, warnings)
+        assert str(raised.value) == (
+            f"{directory}: no metadata log is in it: name {log.parent} below it"
+        )
+
+
+def test_a_directory_above_several_logs_names_one(tmp_path: Path, warnings: list[str]) -> None:
+    for name in ("controller-2", "controller-1", "broker-101"):
+        (tmp_path / name / "data" / METADATA_LOG_DIRECTORY).mkdir(parents=True)
+    with pytest.raises(MetadataSourceError) as raised:
+        topics(tmp_path, warnings)
+    assert str(raised.value).endswith(
+        f"name {tmp_path}/broker-101/data below it, or another one: 3 of them have a log"
+    )
 
 
 def test_a_file_that_is_a_snapshot_or_a_segment(tmp_path: Path, warnings: list[str]) -> None:

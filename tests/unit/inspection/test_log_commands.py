@@ -364,6 +364,28 @@ def test_replicas_of_a_data_topic(
     assert "their ends differ from here on" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["log", "diff", "{}", "{}"],
+        ["log", "diff", "--from", "1", "{}"],
+        ["log", "image", "{}"],
+        ["log", "image", "--time", "2026-01-01", "{}"],
+        ["log", "why", "orders", "0", "{}"],
+        ["shell", "--directory", "{}", "ls"],
+    ],
+)
+def test_a_directory_above_that_of_a_log_is_an_error_that_names_it(
+    golden_sets: Path, tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = tmp_path / "controller-1"
+    shutil.copytree(golden_sets / NODE, node / "data")
+    assert main([word.format(node) for word in command]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert f"{node}: no metadata log is in it: name {node}/data below it\n" in printed.err
+
+
 @pytest.mark.parametrize("words", [["one"], ["one", "two", "three"], ["one", "--from", "x"]])
 def test_wrong_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["log", "diff", *words]) == 2

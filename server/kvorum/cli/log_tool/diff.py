@@ -15,6 +15,7 @@ from kvorum.inspection.folded_log import FoldedLog
 from kvorum.inspection.folding import fold_until
 from kvorum.inspection.image_entries import (
     Change,
+    demand_log,
     image_changes,
     is_metadata_log,
     log_differences,
@@ -68,8 +69,10 @@ def run(arguments: argparse.Namespace) -> int:
     first, second = paths[0], paths[-1]
     parted: list[str] = []
     if len(paths) == _PATHS_MAX and first.is_dir() and second.is_dir():
+        for path in paths:
+            demand_log(path)
         parted = _print_logs(first, second, is_json=arguments.json)
-    if not (is_metadata_log(first) and is_metadata_log(second)):
+    if len(paths) == _PATHS_MAX and not (is_metadata_log(first) and is_metadata_log(second)):
         return FAILED if parted else OK
     with read_progress(PROGRAM) as reading:
         olds = fold_until(first, before, warn=reading.warn, tell=reading.tell)
