@@ -392,6 +392,23 @@ def test_wrong_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("", "one of the arguments PATH --explain is required"),
+        ("--json", "one of the arguments PATH --explain is required"),
+        ("--explain a@1 b", "argument PATH: not allowed with argument --explain"),
+    ],
+)
+def test_a_check_of_nothing_shows_the_usage(
+    words: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["log", "check", *words.split()]) == 2
+    usage, *_, last = capsys.readouterr().err.splitlines()
+    assert usage.startswith("usage: kvorum log check [-h] ")
+    assert last == f"kvorum log check: error: {problem}"
+
+
 def test_a_path_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["log", "diff", "/not/there", "--from", "1"]) == 1
     assert capsys.readouterr().err == (

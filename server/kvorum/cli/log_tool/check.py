@@ -26,35 +26,36 @@ _UNSOUND: Final = (Verdict.DAMAGED, Verdict.UNREADABLE, Verdict.TORN_TAIL)
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the paths and options."""
-    parser.add_argument(
+    checked = parser.add_mutually_exclusive_group(required=True)
+    checked.add_argument(
         "paths",
         nargs="*",
+        # argparse takes this very list for the absence of paths.
+        default=[],
         type=Path,
         metavar="PATH",
         help="a file, a partition's directory, a node's log directory, or one with many of them "
         "below it; replicas of one log among them are compared",
+    )
+    checked.add_argument(
+        "--explain",
+        type=_place,
+        metavar="FILE@POSITION",
+        help="print what a file has around a byte, field by field",
     )
     parser.add_argument(
         "--json",
         action="store_true",
         help="print a line of JSON for each finding, for each file, and one for everything",
     )
-    parser.add_argument(
-        "--explain",
-        type=_place,
-        metavar="FILE@POSITION",
-        help="print what a file has around a byte, field by field",
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check, and return 0 where everything is sound, 1 where there is damage."""
     if arguments.explain is not None:
-        if arguments.paths or arguments.json:
-            raise UsageError("--explain takes no paths beside its own, and prints no JSON")
+        if arguments.json:
+            raise UsageError("--explain prints no JSON")
         return _explain(*arguments.explain)
-    if not arguments.paths:
-        raise UsageError("name files or directories to check")
     try:
         with read_progress(PROGRAM) as reading:
             report = check_paths(arguments.paths, tell=reading.tell)
