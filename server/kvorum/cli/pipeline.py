@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kvorum.cli.missing_package import missing_package_text
 from kvorum.cli.shared_arguments import add_fs_option
 from kvorum.log_files.errors import LogFilesError
 from kvorum.spark.errors import SparkSliceError
@@ -89,7 +90,8 @@ def run(args: argparse.Namespace) -> int:
         from kvorum.spark.pipeline.request import PipelineRequest, TableFormat  # noqa: PLC0415 - the same
         from kvorum.spark.pipeline.run import run_pipeline  # noqa: PLC0415 - the same
     except ImportError as error:
-        return _fail(f"{error}: install kvorum with its extra 'spark'; Java comes with 'java'")
+        problem = missing_package_text("the pipeline", error, extra="spark")
+        return _fail(f"{problem}; Java comes with 'java'")
     request = PipelineRequest(
         inputs=tuple(args.input),
         output=args.output,

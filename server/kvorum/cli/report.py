@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from kvorum.cli import UsageError
+from kvorum.cli.missing_package import missing_package_text
 from kvorum.cli.shared_arguments import add_fs_option, time_ms
 
 NAME: Final = "report"
@@ -50,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
         from kvorum.spark.report.tables_directory import TablesDirectory  # noqa: PLC0415 - optional and slow to import
         from kvorum.spark.report.written_report import write_report  # noqa: PLC0415 - optional and slow to import
     except ImportError as error:
-        print(f"kvorum report: {error}: install kvorum with its extra 'spark'", file=sys.stderr)
+        problem = missing_package_text("the report", error, extra="spark")
+        print(f"kvorum report: {problem}", file=sys.stderr)
         return 1
     pages = write_report(
         TablesDirectory(args.tables, dict(args.fs)),

@@ -9,6 +9,7 @@ from typing import Final
 
 from kvorum.cli import FAILED, OK, UsageError
 from kvorum.cli.log_tool import PROGRAM
+from kvorum.cli.missing_package import missing_package_text
 from kvorum.cli.progress import read_progress
 from kvorum.inspection.log_check.check import (
     InterruptedCheckError,
@@ -151,7 +152,8 @@ def _explain(path: Path, position: int) -> int:
     try:
         from kvorum.inspection.explain import UnknownLayoutError, explain  # noqa: PLC0415 - optional: construct
     except ImportError as error:
-        print(f"kvorum log: {error}: install kvorum with its extra 'tools'", file=sys.stderr)
+        problem = missing_package_text("--explain", error, extra="tools")
+        print(f"{PROGRAM}: {problem}", file=sys.stderr)
         return FAILED
     try:
         explanation = explain(path, position)

@@ -132,6 +132,7 @@ def commit_of(table_format: TableFormat) -> AddCommit | None:
         from kvorum.spark.pipeline import iceberg_commit  # noqa: PLC0415 - an optional package
     except ImportError as error:
         raise PipelineError(
-            f"--format {table_format}: {error}: install kvorum with its extra 'iceberg'"
+            f"--format {table_format} needs the package pyiceberg: install kvorum with its extra "
+            "'iceberg'"
         ) from error
     return iceberg_commit.add_commit
