@@ -105,6 +105,33 @@ def test_a_port_that_is_taken_is_one_line_with_the_option(
     )
 
 
+def test_a_ready_file_may_be_in_the_directory_of_new_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    files = ("--data", str(data), "--ready-file", str(data / "ready.json"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert main(["dev", *files, "--port", str(taken.getsockname()[1])]) == 1
+    assert "is taken by another process" in capsys.readouterr().err
+    assert not list(data.iterdir())
+
+
+def test_output_that_cannot_be_written_ends_the_cluster_at_once(tmp_path: Path) -> None:
+    ready = tmp_path / "ready.json"
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [*KVORUM, *SMALL, "--ready-file", str(ready)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    assert ended.stderr.endswith("No space left on device\n")
+    assert not ready.exists()
+
+
 def test_the_recipe_for_ci_works(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
     (recipe,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
 import signal
 import sys
 from contextlib import ExitStack, suppress
@@ -133,9 +132,11 @@ def run(args: argparse.Namespace) -> int:
     from kvorum.node.garbage import bound_pauses  # noqa: PLC0415 - as above
 
     bound_pauses()
+    from kvorum.cli.ready_file import prepare_ready_file, remove_ready_file, write_ready_file  # noqa: PLC0415 - as above
     from kvorum.node.embedded.cluster import EmbeddedCluster  # noqa: PLC0415 - as above
     from kvorum.node.embedded.temporary_folder import make_temporary_folder  # noqa: PLC0415 - as above
     from kvorum.node.process import run_in_loop, run_until_stopped  # noqa: PLC0415 - as above
+    from kvorum.storage.files import RealFileSystem, disk_errors  # noqa: PLC0415 - as above
 
     set_up_logging(level=logging.getLevelNamesMapping()[args.log_level.upper()])
     with ExitStack() as cleaning:
@@ -151,9 +152,11 @@ def run(args: argparse.Namespace) -> int:
         security = _security(args.security, folder)
         overrides = _overrides(args.override)
         if args.ready_file is not None:
-            # One of an earlier run that was killed would be believed.
-            args.ready_file.unlink(missing_ok=True)
-            cleaning.callback(args.ready_file.unlink, missing_ok=True)
+            # The file may be meant to be in the directory of the data.
+            with disk_errors(folder, "creating"):
+                RealFileSystem().make_directory(folder)
+            prepare_ready_file(args.ready_file)
+            cleaning.callback(remove_ready_file, args.ready_file)
 
         async def serve() -> signal.Signals | None:
             port = _broker_port(args.port, folder)
@@ -169,7 +172,7 @@ def run(args: argparse.Namespace) -> int:
 
             async def report() -> None:
                 if args.ready_file is not None:
-                    _write_whole(args.ready_file, f"{_facts(cluster)}\n")
+                    write_ready_file(args.ready_file, f"{_facts(cluster)}\n")
                 # The cluster serves its clients, also where no reader takes its addresses.
                 with suppress(BrokenPipeError):
                     await _report(cluster, as_json=args.json, is_kept=is_kept)
@@ -278,13 +281,6 @@ def _facts(cluster: EmbeddedCluster) -> str:
     return json.dumps(facts)
 
 
-def _write_whole(file: Path, text: str) -> None:
-    """Write a file that is never there in part."""
-    unfinished = file.with_name(f"{file.name}.{os.getpid()}")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(file)
-
-
 def _kept(*, is_kept: bool) -> str:
     return "kept" if is_kept else "removed"
 
@@ -300,7 +296,8 @@ async def _report(cluster: EmbeddedCluster, *, as_json: bool, is_kept: bool) -> 
     print(f"  data:                {cluster.folder} ({kept})", flush=True)
     if cluster.security is not None:
         _report_client_settings(cluster)
-    if sys.stdout.isatty():
+    # There is no output at all where the caller has closed it.
+    if sys.stdout is not None and sys.stdout.isatty():
         from kvorum.cli.dev_status import show_status  # noqa: PLC0415 - slow to import
 
         await show_status(cluster)
@@ -312,5 +309,4 @@ def _report_client_settings(cluster: EmbeddedCluster) -> None:
     for form in FORMS:
         print(f"  client settings, {form}:")
         for key, value in cluster.client_settings(form).items():
-            print(f"    {key}={value}")
-    sys.stdout.flush()
+            print(f"    {key}={value}", flush=True)

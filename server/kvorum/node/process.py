@@ -46,8 +46,8 @@ async def run_until_stopped(
     """Start a node and run it until SIGTERM or SIGINT asks for a controlled shutdown.
 
     Returns the second signal, which ended the waits of the shutdown, None if there was one signal.
-    `when_started` runs beside the node once it serves. Raises NodeStartError, StorageError, and
-    NodeFailedError if the node cannot continue.
+    `when_started` runs beside the node once it serves; its error stops the node, and is raised.
+    Raises NodeStartError, StorageError, and NodeFailedError if the node cannot continue.
     """
     loop = asyncio.get_running_loop()
     order = asyncio.Event()
@@ -72,24 +72,36 @@ async def _run(
     node: Runnable, asked: asyncio.Task[bool], when_started: Callable[[], Awaitable[None]] | None
 ) -> None:
     failing = asyncio.create_task(node.failed())
-    beside = asyncio.ensure_future(when_started()) if when_started is not None else None
+    beside = [] if when_started is None else [asyncio.create_task(_until_it_fails(when_started))]
     try:
-        await asyncio.wait({failing, asked}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({failing, asked, *beside}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        if beside is not None:
-            await cancel_and_wait(beside)
-        stopping = asyncio.create_task(node.stop())
-        # The log may fail during the controlled shutdown. A node that has failed before does none,
-        # and what it closes must not be interrupted.
-        if not failing.done():
-            await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
-            if not stopping.done():
-                await cancel_and_wait(stopping)
-                stopping = asyncio.create_task(node.stop())
-        await stopping
+        try:
+            await cancel_and_wait(*beside)
+        finally:
+            await _stop(node, failing)
     if failing.done():
         raise failing.result()
     failing.cancel()
+
+
+async def _until_it_fails(work: Callable[[], Awaitable[None]]) -> None:
+    """Do `work` and go on waiting: only its error ends this, or a cancellation."""
+    await work()
+    await asyncio.get_running_loop().create_future()
+
+
+async def _stop(node: Runnable, failing: asyncio.Task[NodeFailedError]) -> None:
+    """Stop a node in good order, unless its log fails meanwhile."""
+    stopping = asyncio.create_task(node.stop())
+    # The log may fail during the controlled shutdown. A node that has failed before does none, and
+    # what it closes must not be interrupted.
+    if not failing.done():
+        await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
+        if not stopping.done():
+            await cancel_and_wait(stopping)
+            stopping = asyncio.create_task(node.stop())
+    await stopping
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

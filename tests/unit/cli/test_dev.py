@@ -1,10 +1,12 @@
 """Wrong options of `kvorum dev`: refused in one line that names the option."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from kvorum.cli import main
+from kvorum.cli.ready_file import ReadyFileError, write_ready_file
 
 REFUSALS = {
     "--controllers 0": "--controllers 0: a cluster has at least 1 controller",
@@ -38,3 +40,28 @@ def test_a_refused_start_leaves_an_older_ready_file_alone(tmp_path: Path) -> Non
     ready.write_text("{}")
     assert main(["dev", "--ready-file", str(ready), "--controllers", "0"]) == 2
     assert ready.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("missing/ready.json", "cannot be written: No such file or directory"),
+        (".", "is a directory"),
+        ("pipe", "is no regular file"),
+    ],
+)
+def test_a_ready_file_that_cannot_be_written_is_refused_before_the_start(
+    name: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    ready = tmp_path / name
+    assert main(["dev", "--ready-file", str(ready)]) == 2
+    assert capsys.readouterr().err == (
+        f"kvorum dev: --ready-file {ready} {problem}: name a file in a directory that is there and "
+        "that this user may write to\n"
+    )
+
+
+def test_a_ready_file_that_cannot_be_written_later_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ReadyFileError, match=r"--ready-file .*/x cannot be written: No such file"):
+        write_ready_file(tmp_path / "gone" / "x", "{}")

@@ -2,11 +2,13 @@
 
 import asyncio
 import itertools
+import os
 import signal
 import subprocess
 import sys
 
 import pytest
+from tests.support.waiting import PATIENCE_S
 
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
 from kvorum.metadata.cluster_image import Endpoint
@@ -340,6 +342,41 @@ def test_a_node_that_has_failed_closes_everything() -> None:
     with pytest.raises(NodeFailedError, match="the disk is full"):
         asyncio.run(run_until_stopped(node))
     assert node.steps == ["started", "closed connections", "closed logs"]
+
+
+class LastingNode(FailingNode):
+    """A node that runs until it is told to stop."""
+
+    async def failed(self) -> NodeFailedError:
+        await asyncio.Event().wait()
+        raise AssertionError("no event sets it")
+
+
+def test_an_error_of_the_work_beside_a_node_stops_it_at_once() -> None:
+    """It came to light at the stop, which it skipped: the node was not closed."""
+    node = LastingNode()
+
+    async def report() -> None:
+        raise OSError("no space left")
+
+    async def run() -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await run_until_stopped(node, when_started=report)
+
+    with pytest.raises(OSError, match="no space left"):
+        asyncio.run(run())
+    assert node.steps == ["started", "closed connections", "closed logs"]
+
+
+def test_a_node_goes_on_after_the_work_beside_it_has_ended() -> None:
+    node = LastingNode()
+
+    async def report() -> None:
+        node.steps.append("reported")
+        asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGTERM)
+
+    assert asyncio.run(run_until_stopped(node, when_started=report)) is None
+    assert node.steps == ["started", "reported", "closed connections", "closed logs"]
 
 
 def test_a_signal_that_is_sent_twice_at_once_is_one_order() -> None:
