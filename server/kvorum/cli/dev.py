@@ -180,10 +180,10 @@ def run(args: argparse.Namespace) -> int:
             return await run_until_stopped(cluster, when_started=report)
 
         code = exit_code_of(run_in_loop(serve()))
-        if not args.json:
-            with suppress(BrokenPipeError):
-                print(f"kvorum: stopped; the data is {_kept(is_kept=is_kept)}", flush=True)
-        return code
+    if not args.json:
+        with suppress(BrokenPipeError):
+            print(f"kvorum: stopped; the data is {_end_of_data(folder, is_kept)}", flush=True)
+    return code
 
 
 def _topic(text: str) -> tuple[str, int]:
@@ -281,8 +281,13 @@ def _facts(cluster: EmbeddedCluster) -> str:
     return json.dumps(facts)
 
 
-def _kept(*, is_kept: bool) -> str:
-    return "kept" if is_kept else "removed"
+def _end_of_data(folder: Path, is_kept: bool) -> str:
+    """Return what became of the data, after the removal of what was to be removed."""
+    if is_kept:
+        return "kept"
+    if folder.exists():
+        return f"not removed: the next kvorum dev tries to remove {folder} again"
+    return "removed"
 
 
 async def _report(cluster: EmbeddedCluster, *, as_json: bool, is_kept: bool) -> None:

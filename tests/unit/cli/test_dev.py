@@ -1,12 +1,16 @@
-"""Wrong options of `kvorum dev`: refused in one line that names the option."""
+"""Lines of `kvorum dev`: refusals that name the option, and what became of the data."""
 
 import os
+import tempfile
+from collections.abc import Coroutine
 from pathlib import Path
 
 import pytest
 
 from kvorum.cli import main
 from kvorum.cli.ready_file import ReadyFileError, write_ready_file
+from kvorum.node import process
+from kvorum.node.embedded.temporary_folder import TemporaryFolder
 
 REFUSALS = {
     "--controllers 0": "--controllers 0: a cluster has at least 1 controller",
@@ -65,3 +69,43 @@ def test_a_ready_file_that_cannot_be_written_is_refused_before_the_start(
 def test_a_ready_file_that_cannot_be_written_later_is_named(tmp_path: Path) -> None:
     with pytest.raises(ReadyFileError, match=r"--ready-file .*/x cannot be written: No such file"):
         write_ready_file(tmp_path / "gone" / "x", "{}")
+
+
+@pytest.fixture
+def _cluster_that_has_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the command believe that its cluster has run, with its data below a folder."""
+
+    def run_in_loop(main: Coroutine[object, object, None]) -> None:
+        main.close()
+
+    monkeypatch.setattr(process, "run_in_loop", run_in_loop)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.mark.usefixtures("_cluster_that_has_run")
+def test_data_is_called_removed_after_it_was_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["dev"]) == 0
+    assert capsys.readouterr().out == "kvorum: stopped; the data is removed\n"
+    assert not list(tmp_path.iterdir())
+
+    def remove(_: TemporaryFolder) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TemporaryFolder, "remove", remove)
+    assert main(["dev"]) == 130
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.usefixtures("_cluster_that_has_run")
+def test_data_that_could_not_be_removed_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TemporaryFolder, "remove", lambda _: None)
+    assert main(["dev"]) == 0
+    (left,) = tmp_path.iterdir()
+    assert capsys.readouterr().out == (
+        f"kvorum: stopped; the data is not removed: the next kvorum dev tries to remove {left} "
+        "again\n"
+    )
