@@ -45,6 +45,10 @@ MEANS_A_KEY = re.compile(r"api_key\b", re.IGNORECASE)
 KEY_NAME = re.compile(r"_?([A-Z]+_)*(KEY|API)S?\Z")
 HEADER_FORMAT = re.compile(r">i?hhi")
 """The beginning of a request by hand: the size perhaps, the key, the version, a correlation id."""
+ADDRESS = re.compile(r"(host|loopback|advertised)\W*\}:\{[^{}]*port", re.IGNORECASE)
+"""A text of an address by hand, which lacks the brackets that IPv6 needs."""
+WRITES_ADDRESSES = frozenset({"server/kvorum/metadata/address.py", "server/kvorum/cli/cluster.py"})
+"""The one place for them, and a line that is printed as Kafka's tool prints it."""
 NUMBERS = frozenset(int(key) for key in ApiKey)
 
 
@@ -284,3 +288,15 @@ def test_a_bare_number_is_noticed(tmp_path: Path, text: str) -> None:
 )
 def test_other_numbers_are_let_be(tmp_path: Path, text: str) -> None:
     assert not has_bare_keys(snippet(tmp_path, text))
+
+
+def test_addresses_are_written_in_one_place() -> None:
+    """librdkafka takes no ::1:9092, but [::1]:9092."""
+    found = [
+        f"{file.name}:{node.lineno}: use metadata.address.Address"
+        for file in python_files(*SOURCE_ROOTS)
+        if file.name not in WRITES_ADDRESSES
+        for node in file.nodes
+        if isinstance(node, ast.JoinedStr) and ADDRESS.search(ast.unparse(node))
+    ]
+    assert found == []

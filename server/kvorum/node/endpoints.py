@@ -38,8 +38,8 @@ def check_advertised(listeners: Iterable[Listener]) -> None:
     for listener in listeners:
         if not 0 <= listener.port <= PORT_MAX:
             raise NodeStartError(
-                f"Cannot advertise {listener.name}://{listener.host or ''}:{listener.port}: there "
-                f"is no port {listener.port}. Correct 'advertised.listeners'"
+                f"Cannot advertise {listener}: there is no port {listener.port}. Correct "
+                "'advertised.listeners'"
             )
 
 

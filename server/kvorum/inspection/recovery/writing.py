@@ -26,6 +26,7 @@ from typing import cast
 
 from kvorum.inspection.recovery.plan import RecoveryPlan
 from kvorum.inspection.recovery.survivor import RecoveryRefusedError, Survivor
+from kvorum.metadata.address import Address
 from kvorum.node.raft.control_records import control_batch
 from kvorum.raft.effects import AppendEpochStart
 from kvorum.raft.voter_set import VoterSet
@@ -188,7 +189,7 @@ def _voters(voters: VoterSet) -> list[dict[str, object]]:
         {
             "id": voter.key.id,
             "directoryId": uuid_to_text(voter.key.directory_id) if voter.key.directory_id else None,
-            "endpoints": [f"{one.name}://{one.host}:{one.port}" for one in voter.endpoints],
+            "endpoints": [f"{one.name}://{Address(one.host, one.port)}" for one in voter.endpoints],
         }
         for voter in voters.voters
     ]

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
+from kvorum.metadata.address import Address
 from kvorum.metadata.features import offered_features
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.config import BrokerSettings
@@ -260,7 +261,7 @@ class BrokerLifecycleManager:
         other = self._loader.published.cluster.brokers.get(self._lifecycle.identity.node_id)
         if code != ErrorCode.DUPLICATE_BROKER_REGISTRATION or other is None:
             return name
-        places = ", ".join(f"{one.host}:{one.port}" for one in other.listeners)
+        places = ", ".join(str(Address(one.host, one.port)) for one in other.listeners)
         return f"{name}: the broker at {places} has the same node.id {other.id}"
 
     async def _beat(self, request: BrokerHeartbeatRequest) -> None:

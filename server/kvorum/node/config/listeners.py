@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Annotated
 
+from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions import (
     QuorumVoterEntry,
     parse_map,
@@ -39,8 +40,7 @@ class Listener:
     port: int
 
     def __str__(self) -> str:
-        host = self.host or ""
-        return f"{self.name}://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return f"{self.name}://{Address(self.host or '', self.port)}"
 
 
 def parse_protocol(text: str, key: str) -> SecurityProtocol:

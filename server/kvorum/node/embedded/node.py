@@ -144,7 +144,7 @@ class EmbeddedNode:
     def bootstrap_servers(self) -> str:
         """The bootstrap.servers of the broker; empty without the role."""
         host = self.clients.advertised
-        return "" if self.broker_port is None else f"{host}:{self.broker_port}"
+        return "" if self.broker_port is None else str(Address(host, self.broker_port))
 
     @property
     def internal_address(self) -> Address | None:
@@ -157,7 +157,8 @@ class EmbeddedNode:
     @property
     def controller_servers(self) -> str:
         """The bootstrap.controllers of the controller; empty without the role."""
-        return "" if self.controller_port is None else f"{LOOPBACK}:{self.controller_port}"
+        port = self.controller_port
+        return "" if port is None else str(Address(LOOPBACK, port))
 
 
 def size_of(folder: Path) -> ClusterSize | None:
@@ -336,7 +337,7 @@ def _properties(
 ) -> dict[str, str]:
     def addresses(host: str) -> str:
         return ",".join(
-            f"{name}://{host if name == clients.name else LOOPBACK}:{port}"
+            f"{name}://{Address(host if name == clients.name else LOOPBACK, port)}"
             for name, port in ports.items()
         )
 
@@ -388,8 +389,8 @@ def _secured(place: Place, clients: ClientListener, security: SecuredListener) -
 
 def _bootstrap_servers(identity: ClusterIdentity | None, ports: Mapping[str, int]) -> str:
     if identity is None:
-        return f"{LOOPBACK}:{ports[CONTROLLER_LISTENER]}"
-    return ",".join(f"{voter.host}:{voter.port}" for voter in identity.voters.values())
+        return str(Address(LOOPBACK, ports[CONTROLLER_LISTENER]))
+    return ",".join(str(Address(one.host, one.port)) for one in identity.voters.values())
 
 
 def _write_properties(file: Path, properties: Mapping[str, str]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv6Address
 from types import MappingProxyType
 
+from kvorum.metadata.address import Address
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import FormatError
 from kvorum.wire.java_text import java_trim, parse_java_integer
@@ -30,8 +31,8 @@ class DynamicVoter:
     directory_id: bytes
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.node_id}@{host}:{self.port}:{uuid_to_text(self.directory_id)}"
+        address = Address(self.host, self.port)
+        return f"{self.node_id}@{address}:{uuid_to_text(self.directory_id)}"
 
 
 def parse_dynamic_voters(text: str) -> Mapping[int, DynamicVoter]:

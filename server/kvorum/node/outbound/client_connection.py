@@ -24,6 +24,7 @@ from random import SystemRandom
 from types import MappingProxyType
 from typing import NamedTuple, Self, TypeAlias, TypeVar, cast
 
+from kvorum.metadata.address import Address
 from kvorum.node.coroutines import GiveUp, Take, Task, Wait
 from kvorum.node.sockets import ConnectionEnd
 from kvorum.node.tasks import run
@@ -156,6 +157,7 @@ class ClientConnection(asyncio.Protocol):
     ) -> Self:
         """Connect, authenticate and request the peer's versions, all within `timeout_ms`."""
         tls = security.tls
+        address = Address(host, port)
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_ms / 1000
         try:
@@ -175,17 +177,17 @@ class ClientConnection(asyncio.Protocol):
                     connection.abort()
                     raise
         except TimeoutError as error:
-            message = f"no connection to {host}:{port} within {timeout_ms} ms"
+            message = f"no connection to {address} within {timeout_ms} ms"
             raise ConnectFailedError(message) from error
         except ssl.SSLError as error:
-            message = f"SSL handshake with {host}:{port} failed: {error.reason or error}"
+            message = f"SSL handshake with {address} failed: {error.reason or error}"
             raise SslAuthenticationError(message) from error
         except SaslFailedError as error:
             raise SaslAuthenticationError(error) from error
         except ConnectionRefusedError as error:
-            raise NobodyListensError(f"no connection to {host}:{port}: {error}") from error
+            raise NobodyListensError(f"no connection to {address}: {error}") from error
         except (OSError, UnicodeError) as error:
-            raise ConnectFailedError(f"no connection to {host}:{port}: {error}") from error
+            raise ConnectFailedError(f"no connection to {address}: {error}") from error
         return connection
 
     @property

@@ -12,6 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from kvorum.metadata.address import Address
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.raft.applier import Applier, SnapshotReady, check_and_freeze
 from kvorum.node.raft.control_records import control_batch
@@ -306,7 +307,7 @@ class Driver:
     def _note_refusal(self, effect: PeerRefused) -> None:
         """Log a peer's failure or invalid response once, not at every try."""
         destination = effect.destination
-        where = f"{destination.host}:{destination.port}"
+        where = str(Address(destination.host, destination.port))
         self.problems[destination.id] = f"{where}: {effect.reason}"
         if effect.reason == self._failure_of_peer:
             # The links log peers that cannot be reached, and when they can be reached again.

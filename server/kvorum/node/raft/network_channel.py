@@ -193,7 +193,7 @@ class NetworkChannel:
     def _note(self, send: Send, result: PeerResult) -> None:
         """Log once, not at every try, that a peer is lost or can be reached again."""
         peer, response = send.destination, result.response
-        where, is_known_lost = f"{peer.host}:{peer.port}", peer.id in self._lost
+        where, is_known_lost = str(Address(peer.host, peer.port)), peer.id in self._lost
         if isinstance(response, core.RequestFailed):
             if response.is_denied:
                 self._note_denial(peer)
@@ -218,7 +218,7 @@ class NetworkChannel:
                     "A peer does not permit this node's requests of the quorum: give the node's "
                     "user CLUSTER_ACTION there",
                     peer=peer.id,
-                    at=f"{peer.host}:{peer.port}",
+                    at=str(Address(peer.host, peer.port)),
                     others=suppressed_count or None,
                 )
             )

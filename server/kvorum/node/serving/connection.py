@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any, NamedTuple, cast
 
+from kvorum.metadata.address import Address
 from kvorum.metadata.standard_authorizer import ANONYMOUS
 from kvorum.node.coroutines import Task, Wait, sleep
 from kvorum.node.errors import CloseConnectionError
@@ -43,7 +44,7 @@ class Peer(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        return str(Address(self.host, self.port))
 
 
 class OpenConnections(set["ServerConnection"]):

@@ -5,6 +5,7 @@ import errno
 import logging
 import socket
 
+from kvorum.metadata.address import Address
 from kvorum.node.errors import NodeStartError
 from kvorum.node.serving.authentications import Authentications
 from kvorum.node.serving.connection import OpenConnections, ServerConnection
@@ -112,7 +113,7 @@ def bind(
 
     Raises NodeStartError in one line, which ends with `remedy`, if the address cannot be bound.
     """
-    shown = f"{name}://{host or ''}:{port}"
+    shown = f"{name}://{Address(host or '', port)}"
     if not 0 <= port <= PORT_MAX:
         raise NodeStartError(f"Cannot listen on {shown}: there is no port {port}. Please {remedy}")
     try:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from kvorum.metadata.address import Address
 from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE
 from kvorum.spark.report.conditions import holds_at
 from kvorum.spark.report.rows import MISSING, Int64s
@@ -187,7 +188,8 @@ def _facts_of(registrations: list[dict[str, Any]]) -> ControllerFacts:
         begins_earlier=first["begins_earlier"],
         incarnation_count=len({row["incarnation_id"] for row in registrations}),
         listeners=tuple(
-            f"{each['listener']} {each['host']}:{each['port']}" for each in last["endpoints"]
+            f"{each['listener']} {Address(each['host'], each['port'])}"
+            for each in last["endpoints"]
         ),
         metadata_version=next(
             (
