@@ -102,7 +102,10 @@ def _configure_nodes(parser: argparse.ArgumentParser) -> None:
         help="set a property of every node; may be given several times",
     )
     parser.add_argument(
-        "--data", metavar="DIR", help="keep the data here (default: removed at the end)"
+        "--data",
+        metavar="DIR",
+        help="keep the data here, in the directory of an earlier run, an empty or a new one "
+        "(default: removed at the end)",
     )
 
 
@@ -142,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
     with ExitStack() as cleaning:
         is_kept = args.data is not None
         if is_kept:
-            folder = Path(args.data)
+            folder = _kept_folder(args.data)
         else:
             made = make_temporary_folder(FOLDER_PREFIX)
             cleaning.callback(made.remove)
@@ -230,6 +233,20 @@ def _security(word: str | None, folder: Path) -> SecurityMode | None:
     except WrongSecurityError as error:
         raise UsageError(f"--security {word}: {error}") from error
     return wanted
+
+
+def _kept_folder(name: str) -> Path:
+    """Return the folder of --data: a cluster's, or one without files."""
+    from kvorum.node.embedded.existing_data import ForeignFolderError, check_is_ours  # noqa: PLC0415 - as in `run`
+    from kvorum.storage.files import disk_errors  # noqa: PLC0415 - as in `run`
+
+    folder = Path(name)
+    try:
+        with disk_errors(folder, "reading"):
+            check_is_ours(folder)
+    except ForeignFolderError as error:
+        raise UsageError(f"--data {name}: {error}: give a new or an empty one") from error
+    return folder
 
 
 def _size(controllers: int | None, brokers: int | None, folder: Path) -> ClusterSize:

@@ -9,7 +9,9 @@ import pytest
 
 from kvorum.cli import main
 from kvorum.cli.ready_file import ReadyFileError, write_ready_file
+from kvorum.metadata.address import Address
 from kvorum.node import process
+from kvorum.node.embedded.identity import new_identity, store_identity
 from kvorum.node.embedded.temporary_folder import TemporaryFolder
 
 REFUSALS = {
@@ -109,3 +111,41 @@ def test_data_that_could_not_be_removed_is_named(
         f"kvorum: stopped; the data is not removed: the next kvorum dev tries to remove {left} "
         "again\n"
     )
+
+
+@pytest.mark.usefixtures("_cluster_that_has_run")
+@pytest.mark.parametrize("names", [("b", "a", "d", ".git"), ("server.properties",)])
+def test_a_directory_with_other_files_takes_no_data(
+    names: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in names:
+        (tmp_path / name).touch()
+    assert main(["dev", "--data", str(tmp_path)]) == 2
+    named = ", ".join(sorted(names)[:3]) + (", ..." if len(names) > 3 else "")
+    assert capsys.readouterr().err == (
+        f"kvorum dev: --data {tmp_path}: the directory has no cluster.properties, but other files "
+        f"({named}): give a new or an empty one\n"
+    )
+
+
+@pytest.mark.usefixtures("_cluster_that_has_run")
+@pytest.mark.parametrize(
+    "names",
+    [
+        (),
+        ("data/.git/config", "cluster.properties"),
+        ("server.properties", "data/meta.properties"),
+        ("security/ca.pem", "cluster.properties.tmp", "lost+found"),
+    ],
+    ids=["empty", "of a cluster", "of an older release", "of an interrupted start"],
+)
+def test_a_directory_of_an_earlier_run_or_without_files_takes_data(
+    names: tuple[str, ...], tmp_path: Path
+) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    if "cluster.properties" in names:
+        store_identity(tmp_path, new_identity({1: Address("127.0.0.1", 1)}, broker_count=1))
+    assert main(["dev", "--data", str(tmp_path)]) == 0
+    assert main(["dev", "--data", str(tmp_path / "new")]) == 0

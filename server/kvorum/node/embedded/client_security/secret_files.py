@@ -6,6 +6,9 @@ from typing import Final
 
 OWNER_ALONE: Final = 0o600
 
+SECURITY_FOLDER: Final = "security"
+"""The folder with the keys and users of clients with security, in that of the cluster."""
+
 
 def write_secret(path: Path, data: bytes) -> None:
     """Write a file that its owner alone may read, in place of one that is there."""

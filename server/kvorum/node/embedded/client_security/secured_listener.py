@@ -18,13 +18,12 @@ from kvorum.node.embedded.client_security.client_access import (
     User,
 )
 from kvorum.node.embedded.client_security.mode import SecurityMode
-from kvorum.node.embedded.client_security.secret_files import write_secret
+from kvorum.node.embedded.client_security.secret_files import SECURITY_FOLDER, write_secret
 from kvorum.security.allowed_url import ALLOWED_URLS
 
 if TYPE_CHECKING:
     from kvorum.node.embedded.client_security.token_issuer import TokenIssuer
 
-FOLDER: Final = "security"
 BROKER_FILE: Final = "broker.pem"
 CLIENT_FILE: Final = "client.pem"
 PASSWORD_FILE: Final = "client.password"  # noqa: S105 - a file's name
@@ -73,7 +72,7 @@ def secured_listener(mode: SecurityMode, folder: Path, advertised_host: str) -> 
 
     Certificates are new each time, but for the authority's: brokers may have another name.
     """
-    files = folder / FOLDER
+    files = folder / SECURITY_FOLDER
     files.mkdir(parents=True, exist_ok=True)
     authority = authority_of(files)
     hosts = sorted({*THIS_MACHINE, advertised_host})
