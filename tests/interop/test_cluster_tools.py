@@ -53,7 +53,7 @@ CLUSTER_VALUES = (
     ),
 )
 FEATURES_USAGE = (
-    *("", SERVER, "bogus", "d", f"d {SERVER}", "describe", f"describe {SERVER}"),
+    *("", SERVER, "bogus", "d", f"d {SERVER}", "describe"),
     *("describe --bogus", "upgrade", "upgrade --feature x=1", "disable --feature"),
     *(f"{SERVER} {CONTROLLER} describe", f"--bootstrap {NOBODY} describe"),
     *(f"{SERVER} describe --node-id", f"{SERVER} describe --node-id x"),

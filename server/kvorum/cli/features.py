@@ -13,6 +13,7 @@ from kvorum.cli.admin.feature_calls import describe_features_call, update_featur
 from kvorum.cli.admin.nodes import AdminSettings, admin_settings
 from kvorum.cli.feature_mappings import dependency_lines, split_feature, version_mapping_lines
 from kvorum.cli.kafka_arguments import (
+    CONNECTION_EPILOG,
     KafkaStyleParser,
     ToolParser,
     UsageError,
@@ -47,6 +48,8 @@ COMMANDS = MappingProxyType(
         "feature-dependencies": "show which features a feature level needs",
     }
 )
+_OFFLINE = ("version-mapping", "feature-dependencies")
+"""The sub-commands that ask no server."""
 _CHANGES = ("upgrade", "downgrade", "disable")
 _BOOTSTRAP = ("--bootstrap-server", "--bootstrap-controller")
 
@@ -123,7 +126,12 @@ def _build_parser(is_strict: bool) -> ToolParser:
         )
     parser.add_argument("--command-config", help="a properties file with settings of the client")
     commands = parser.add_subparsers(dest="command", required=is_strict, parser_class=_Parser)
-    added = {name: commands.add_parser(name, help=text) for name, text in COMMANDS.items()}
+    added = {
+        name: commands.add_parser(
+            name, help=text, epilog=None if name in _OFFLINE else CONNECTION_EPILOG
+        )
+        for name, text in COMMANDS.items()
+    }
     added["describe"].add_argument(
         "--node-id", type=java_integer, help="the node to ask, instead of any broker"
     )

@@ -29,6 +29,11 @@ METAVARS: Final = MappingProxyType(
     }
 )
 """The values of options that Kafka's tools have too, by option."""
+CONNECTION_EPILOG: Final = (
+    "--bootstrap-server, --bootstrap-controller and --command-config stand before the sub-command "
+    "or after it."
+)
+"""The help of sub-commands whose tool has these options itself."""
 _REQUIRED = re.compile(r"the following arguments are required: (?P<first>[^,]+)")
 _UNREADABLE = re.compile(r"\[Errno .*: (?P<file>'.*')\Z")
 _UNRECOGNIZED = "unrecognized arguments: "
@@ -104,13 +109,19 @@ def parse_in_kafkas_order(
     """Read a command line; report what is wrong or unknown before what is missing.
 
     `build` makes the parser, with or without anything required. `options_with_value` are the
-    options with a value that may precede the sub-command. UsageError after the message is printed.
+    tool's own options with a value, which precede the sub-command, or follow it in full.
+    UsageError after the message is printed.
     """
     strict, lenient = build(True), build(False)
     lenient.main.usage = _usage_of(strict.main)
     for name, parser in lenient.commands.items():
         parser.usage = _usage_of(strict.commands[name])
-    words = with_whole_command(arguments, strict.commands, options_with_value=options_with_value)
+    words = with_options_first(
+        strict.main,
+        with_whole_command(arguments, strict.commands, options_with_value=options_with_value),
+        strict.commands,
+        options_with_value=options_with_value,
+    )
     first = words[: command_index(words, options_with_value)]
     _refuse_unknown(strict.main, lenient.main.parse_known_args(first)[1])
     found, leftover = lenient.main.parse_known_args(words)
@@ -189,6 +200,44 @@ def with_whole_command(
         if len(matching) == 1:
             words[index] = matching[0]
     return words
+
+
+def with_options_first(
+    parser: argparse.ArgumentParser,
+    words: Sequence[str],
+    commands: Collection[str],
+    *,
+    options_with_value: Collection[str],
+) -> list[str]:
+    """Return the words with these options in front of the sub-command, as Kafka's tools want them.
+
+    They may follow it in full. One that is in both places, that follows it twice or that has no
+    value there is an error of `parser`. `words` contain the complete name of the sub-command.
+    """
+    index = command_index(words, options_with_value)
+    if index >= len(words) or words[index] not in commands:
+        return list(words)
+    first, kept = list(words[:index]), [words[index]]
+    rest = iter(words[index + 1 :])
+    for word in rest:
+        name, has_value, _ = word.partition("=")
+        if name not in options_with_value:
+            kept.append(word)
+            continue
+        if _has_option(first, name):
+            parser.error(f"argument {name}: given twice")
+        first.append(word)
+        if not has_value:
+            value = next(rest, None)
+            if value is None or value.startswith("-"):
+                parser.error(f"argument {name}: expected one argument")
+            first.append(value)
+    return [*first, *kept]
+
+
+def _has_option(words: Sequence[str], name: str) -> bool:
+    """Return whether an option is among words, in full or by its beginning."""
+    return any(word.startswith("--") and name.startswith(word.partition("=")[0]) for word in words)
 
 
 def check_command_options(

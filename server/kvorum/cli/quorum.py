@@ -1,7 +1,8 @@
 """``kvorum quorum``: describe and change the metadata quorum, as kafka-metadata-quorum does.
 
-Its options, checks and exit codes are those of Kafka's tool. ``reassign`` (KIP-642) and ``recover``
-are ours alone: they have parsers of their own, and their wrong usage has the exit code 2.
+Its options, checks and exit codes are those of Kafka's tool; the addresses may follow the
+sub-command as well. ``reassign`` (KIP-642) and ``recover`` are ours alone: they have parsers of
+their own, and their wrong usage has the exit code 2.
 """
 
 import argparse
@@ -17,10 +18,12 @@ from kvorum.cli.admin.errors import AdminError
 from kvorum.cli.admin.nodes import AdminSettings, admin_settings
 from kvorum.cli.command_parser import CommandParser
 from kvorum.cli.kafka_arguments import (
+    CONNECTION_EPILOG,
     KafkaStyleParser,
     check_command_options,
     command_index,
     java_integer,
+    with_options_first,
     with_whole_command,
 )
 from kvorum.cli.quorum_tool.changes import add_controller, remove_controller
@@ -83,17 +86,25 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     )
     add_connection_options(parser)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=KafkaStyleParser)
-    added = {name: commands.add_parser(name, help=text) for name, text in COMMANDS.items()}
+    added = {
+        name: commands.add_parser(name, help=text, epilog=CONNECTION_EPILOG)
+        for name, text in COMMANDS.items()
+    }
     _add_describe_options(added["describe"])
     added["add-controller"].add_argument("--dry-run", action="store_true", help=_DRY_RUN)
     _add_remove_options(added["remove-controller"])
-    words = with_whole_command(arguments, COMMANDS, options_with_value=CONNECTION_OPTIONS)
+    words = with_options_first(
+        parser,
+        with_whole_command(arguments, COMMANDS, options_with_value=CONNECTION_OPTIONS),
+        COMMANDS,
+        options_with_value=CONNECTION_OPTIONS,
+    )
     check_command_options(words, added, options_with_value=CONNECTION_OPTIONS)
     return parser.parse_args(words)
 
 
 def add_connection_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options in front of a sub-command."""
+    """Add the options of every sub-command that asks a server."""
     connection = parser.add_mutually_exclusive_group(required=True)
     connection.add_argument(
         "--bootstrap-server",
@@ -149,7 +160,9 @@ def parse_reassign_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser = CommandParser(prog=PROGRAM)
     add_connection_options(parser)
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser(REASSIGN, description=_REASSIGN_DESCRIPTION)
+    command = commands.add_parser(
+        REASSIGN, description=_REASSIGN_DESCRIPTION, epilog=CONNECTION_EPILOG
+    )
     what = command.add_mutually_exclusive_group()
     what.add_argument(
         "--voters",
@@ -176,7 +189,10 @@ def parse_reassign_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         help="with --voters or alone: show the progress until the reassignment ends; Ctrl-C leaves "
         "it running",
     )
-    parsed = parser.parse_args(arguments)
+    words = with_options_first(
+        parser, arguments, (REASSIGN,), options_with_value=CONNECTION_OPTIONS
+    )
+    parsed = parser.parse_args(words)
     _check_combination(parsed, command)
     return parsed
 
