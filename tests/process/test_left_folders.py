@@ -1,4 +1,4 @@
-"""Folders of clusters whose process was killed: the next one of any process removes them."""
+"""Folders of clusters that are never stopped: of a killed process, or forgotten by a program."""
 
 import os
 import sys
@@ -6,7 +6,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.support.node_process import NodeProcess
+from tests.support.node_process import NodeProcess, run_python
+from tests.support.waiting import PATIENCE_S
 
 from kvorum.testing import Cluster
 
@@ -16,6 +17,20 @@ from kvorum.testing import Cluster
 with Cluster(brokers=0) as cluster:
     print("folder:", cluster.folder, flush=True)
     signal.pause()
+"""
+
+FORGETS_A_CLUSTER = """
+import gc
+from kvorum.testing import Cluster
+
+def folder_of_a_cluster():
+    cluster = Cluster()
+    cluster.start()
+    return cluster.folder
+
+folder = folder_of_a_cluster()
+gc.collect()
+print(sorted(path.name for path in folder.iterdir()))
 """
 
 
@@ -61,3 +76,13 @@ def test_the_next_kvorum_dev_removes_what_a_killed_one_has_left(tmp_path: Path) 
         assert used != left
         next_one.terminate()
     assert list(tmp_path.glob("kvorum-dev-*")) == []
+
+
+def test_the_nodes_of_a_forgotten_cluster_keep_their_folder_until_the_process_ends(
+    tmp_path: Path,
+) -> None:
+    """It was removed with the cluster's object, and they took it for a failed disk."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = run_python("-c", FORGETS_A_CLUSTER, environment=environment, timeout_s=PATIENCE_S)
+    assert "cluster.properties" in done.stdout, done.stderr
+    assert not list(tmp_path.glob("kvorum-test-*"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import weakref
 from collections.abc import Coroutine, Iterable, Mapping
@@ -196,7 +197,9 @@ class _ClusterOfNodes:
 
     def _temporary_folder(self) -> Path:
         folder = make_temporary_folder(FOLDER_PREFIX)
-        self._removal = weakref.finalize(self, _remove_folder, folder, os.getpid())
+        # The nodes use it as long as their loop runs, though the cluster may be forgotten before.
+        loop = asyncio.get_running_loop()
+        self._removal = weakref.finalize(loop, _remove_folder, folder, os.getpid())
         return folder.path
 
     def _remove_temporary_folder(self) -> None:
