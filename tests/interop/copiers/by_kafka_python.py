@@ -1,7 +1,7 @@
 """Copies records in transactions with kafka-python.
 
-Where its coordinator dies, kafka-python 3.0.12 may wait for it without end, on real brokers too: the
-process ends then.
+Where its coordinator dies, kafka-python 3.0.12 may wait for it without end, on real brokers too:
+the process ends then.
 """
 
 import faulthandler
