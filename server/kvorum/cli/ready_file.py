@@ -1,7 +1,7 @@
 """The ready file of ``kvorum dev``: it is there in full while the cluster answers, else not."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -44,7 +44,7 @@ def remove_ready_file(file: Path) -> None:
 @contextmanager
 def _naming(
     file: Path, what_failed: str, kind: type[Exception], *, advice: str = ""
-) -> Iterator[None]:
+) -> Generator[None]:
     """Raise an error of this kind, which names the option and the file, for one of the system."""
     try:
         yield

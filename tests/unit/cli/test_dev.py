@@ -104,7 +104,10 @@ def test_data_is_called_removed_after_it_was_removed(
 def test_data_that_could_not_be_removed_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TemporaryFolder, "remove", lambda _: None)
+    def remove(_: TemporaryFolder) -> None:
+        """Remove nothing."""
+
+    monkeypatch.setattr(TemporaryFolder, "remove", remove)
     assert main(["dev"]) == 0
     (left,) = tmp_path.iterdir()
     assert capsys.readouterr().out == (
