@@ -22,6 +22,8 @@ SETTINGS: Final = {
     "transaction.state.log.min.isr": "1",
     # The records are from 1970: a broker removes them at a time of its own.
     "log.retention.ms": "-1",
+    # A transaction that is open for long is aborted by one broker sooner than by the other.
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "3600000",
 }
 OF_TRANSACTIONS: Final = 1
 SAFE_DOWNGRADE: Final = 2

@@ -28,8 +28,10 @@ LONG_TIMES: Final = {
     "group.share.record.lock.duration.ms": _HOUR_MS,
     "group.share.max.record.lock.duration.ms": _HOUR_MS,
     "connections.max.idle.ms": _HOUR_MS,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": _HOUR_MS,
 }
-"""The settings by which members keep what they have acquired as long as a test lasts."""
+"""The settings by which members keep what they have acquired, and transactions stay open, as long
+as a test lasts: one broker may be slower than the other."""
 OTHER_MEMBER: Final = "somebody"
 BATCH: Final = bytes(build_batch([RecordData(b"%d" % one, None, 1, ()) for one in range(3)]))
 _VERSION: Final = 1
@@ -106,7 +108,11 @@ class SharedRecords:
         return self._client.ask(request, ShareFetchResponse, _VERSION)
 
     def _end_session(self, answered: Message | None) -> None:
-        """Accept what the member has acquired, and end its session if there is one."""
+        """Accept what the member has acquired, and end its session if there is one.
+
+        Nothing is left to the end of the session: what that releases comes back at a time of its
+        own. A batch size that is negative is answered with a batch without records.
+        """
         acquired = _acquired(answered) if isinstance(answered, ShareFetchResponse) else []
         request = ShareAcknowledgeRequest
         batches = [
@@ -114,6 +120,7 @@ class SharedRecords:
                 one.first_offset, one.last_offset, [AcknowledgeType.ACCEPT]
             )
             for one in acquired
+            if one.first_offset <= one.last_offset
         ]
         topic = request.AcknowledgeTopic(self.topic_id, [request.AcknowledgePartition(0, batches)])
         self._client.ask(
