@@ -45,7 +45,7 @@ FLEET_RECORDS: Final = 10_000_000
 PARTITIONS: Final = 10_000
 # Of a large topic of the model, when only a hundredth of all is seen.
 QUICK_STATES: Final = 500
-# Each of 500 starts after a kill has more logs to open: on a busy machine that takes over two hours.
+# Each start after a kill has more logs to open: 500 of them may take over two hours.
 TEST_TIMEOUT_S: Final = 14_400
 INTERRUPTED_S_MAX: Final = 60.0
 GIB: Final = 1 << 30
