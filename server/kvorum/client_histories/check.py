@@ -54,29 +54,8 @@ def check_history(history: History, settings: Settings, kept_max: int = CASES_KE
     Raises HistoryError where a value was sent twice, and `InterruptedCheckError` after Ctrl-C.
     """
     findings = Findings(kept_max, settings.excluded)
-    check = _Check(history, settings, findings)
+    key_count = 0
     try:
-        check.run()
-    except KeyboardInterrupt as error:
-        raise InterruptedCheckError(_report(history, findings), check.key_count) from error
-    return _report(history, findings)
-
-
-def _report(history: History, findings: Findings) -> Report:
-    return Report(history, dict(findings.counts), findings.kept)
-
-
-class _Check:
-    """The check of one history; `key_count` is the number of keys whose logs are done with."""
-
-    def __init__(self, history: History, settings: Settings, findings: Findings) -> None:
-        self._history = history
-        self._settings = settings
-        self._findings = findings
-        self.key_count = 0
-
-    def run(self) -> None:
-        history, settings, findings = self._history, self._settings, self._findings
         committed = _committed_operations(history)
         dependencies = Dependencies(history, committed)
         in_logs = LogAnomalies(history, committed, settings, findings)
@@ -88,9 +67,16 @@ class _Check:
             in_orders.find(log)
             consumption.find(log)
             dependencies.add(log)
-            self.key_count += 1
+            key_count += 1
         consumption.end()
         CycleAnomalies(history, committed, dependencies, settings, findings).find()
+    except KeyboardInterrupt as error:
+        raise InterruptedCheckError(_report(history, findings), key_count) from error
+    return _report(history, findings)
+
+
+def _report(history: History, findings: Findings) -> Report:
+    return Report(history, dict(findings.counts), findings.kept)
 
 
 def _committed_operations(history: History) -> bytearray:
