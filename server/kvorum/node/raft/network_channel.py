@@ -193,16 +193,18 @@ class NetworkChannel:
     def _note(self, send: Send, result: PeerResult) -> None:
         """Log once, not at every try, that a peer is lost or can be reached again."""
         peer, response = send.destination, result.response
-        where, is_known_lost = str(Address(peer.host, peer.port)), peer.id in self._lost
+        is_known_lost = peer.id in self._lost
         if isinstance(response, core.RequestFailed):
             if response.is_denied:
                 self._note_denial(peer)
             if not is_known_lost:
                 self._lost.add(peer.id)
+                where = str(_address_of(peer))
                 reason = response.reason
                 _log.info(LogEvent("A peer is lost", peer=peer.id, at=where, reason=reason))
         elif is_known_lost:
             self._lost.discard(peer.id)
+            where = str(_address_of(peer))
             _log.info(LogEvent("A peer is reachable again", peer=peer.id, at=where))
 
     def _note_denial(self, peer: Destination) -> None:
@@ -218,7 +220,7 @@ class NetworkChannel:
                     "A peer does not permit this node's requests of the quorum: give the node's "
                     "user CLUSTER_ACTION there",
                     peer=peer.id,
-                    at=str(Address(peer.host, peer.port)),
+                    at=str(_address_of(peer)),
                     others=suppressed_count or None,
                 )
             )
@@ -227,7 +229,7 @@ class NetworkChannel:
         """Return the link for a request; a link to an old address of the peer is closed."""
         destination, purpose = send.destination, _purpose_of(send.request)
         link = self._links.get((destination.id, purpose))
-        address = Address(destination.host, destination.port)
+        address = _address_of(destination)
         if link is not None and link.address == address:
             return link
         if link is not None:
@@ -241,6 +243,10 @@ class NetworkChannel:
         )
         self._links[destination.id, purpose] = link
         return link
+
+
+def _address_of(peer: Destination) -> Address:
+    return Address(peer.host, peer.port)
 
 
 def _purpose_of(request: core.Request) -> Purpose:
