@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from confluent_kafka import KafkaException
 from tests.interop.clients.confluent import ConfluentDriver
@@ -24,6 +25,13 @@ from tests.support.waiting import wait_for
 from kvorum.wire.records import RecordBatch, read_batches
 
 SESSION_TIMEOUT_MS = 3000
+THREE_REPLICAS: Final = {
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "min.insync.replicas": "2",
+}
+"""The settings of three brokers by which each topic for groups and transactions outlives one."""
 _FAULT = re.compile(r"^\[[^\]]*\] (?:FATAL|ERROR) .*", re.MULTILINE)
 
 # Small brokers that notice soon who lags behind.

@@ -1,14 +1,28 @@
 """Values of a topic that an application copies to another one, in transactions, each once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Final
 
+from tests.interop.broker_cluster import THREE_REPLICAS, BrokerCluster, RunBrokers, faults
 from tests.interop.clients.confluent import read_to_end, send
 from tests.support.waiting import wait_for
 
 SOURCE: Final = "source"
 COPIES: Final = "copies"
 _AT_ONCE: Final = 20
+_BROKERS: Final = (11, 12, 13)
+
+
+@contextmanager
+def copying_brokers(run_brokers: RunBrokers) -> Generator[BrokerCluster]:
+    """Run three brokers of ours that have both topics; in the end none has logged a fault."""
+    with run_brokers("kvorum", brokers=3, ours=_BROKERS, settings=THREE_REPLICAS) as cluster:
+        for topic in (SOURCE, COPIES):
+            cluster.make_topic(topic, ":".join(map(str, _BROKERS)))
+        yield cluster
+        for broker in cluster.brokers.values():
+            assert faults(broker) == []
 
 
 def _look_at_nothing() -> None:

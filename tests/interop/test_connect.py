@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults
+from tests.interop.broker_cluster import THREE_REPLICAS, BrokerCluster, RunBrokers, faults
 from tests.interop.clients.confluent import read_to_end
 from tests.interop.connect_worker import LINE_SOURCE, ConnectWorker
 from tests.support.kafka.java import Java
@@ -16,12 +16,6 @@ TOPIC: Final = "lines"
 CONNECTOR: Final = "reading"
 BROKERS: Final = frozenset({11, 12, 13})
 LINES_AT_ONCE: Final = 40
-THREE_REPLICAS: Final = {
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-    "min.insync.replicas": "2",
-}
 EXACTLY_ONCE: Final = {"exactly.once.source.support": "enabled"}
 SOURCE: Final = {
     "connector.class": LINE_SOURCE,

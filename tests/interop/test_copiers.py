@@ -12,37 +12,26 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults
+from tests.interop.broker_cluster import BrokerCluster, RunBrokers
 from tests.interop.clients.franz_go import NEEDS_GO, compiled_program
 from tests.interop.clients.kafkajs import NEEDS_NODE, KafkajsPrograms
-from tests.interop.copied_values import COPIES, SOURCE, CopiedValues
+from tests.interop.copied_values import COPIES, SOURCE, CopiedValues, copying_brokers
 from tests.interop.transaction_version import set_transaction_version
 from tests.support.kafka.java import Java
 from tests.support.node_process import NodeProcess
 
-BROKERS: Final = frozenset({11, 12, 13})
 NAME: Final = "copying"
 """The name of the group, and of the transactions."""
 HOLD_MS: Final = "2000"
 """The time for which a transaction is held open: it is seen meanwhile, and a kill strikes."""
 ENDLESS: Final = str(2**31 - 1)
 KILLS_MAX: Final = 5
-THREE_REPLICAS: Final = {
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-    "min.insync.replicas": "2",
-}
 
 
 @pytest.fixture
 def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
-    with run_brokers("kvorum", brokers=3, ours=BROKERS, settings=THREE_REPLICAS) as cluster:
-        for topic in (SOURCE, COPIES):
-            cluster.make_topic(topic, ":".join(map(str, sorted(BROKERS))))
+    with copying_brokers(run_brokers) as cluster:
         yield cluster
-        for broker in cluster.brokers.values():
-            assert faults(broker) == []
 
 
 def command_of(client: str, servers: str, java: Java, folder: Path) -> list[str]:

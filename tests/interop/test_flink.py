@@ -5,33 +5,22 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults
-from tests.interop.copied_values import COPIES, SOURCE, CopiedValues
+from tests.interop.broker_cluster import BrokerCluster, RunBrokers
+from tests.interop.copied_values import COPIES, SOURCE, CopiedValues, copying_brokers
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import FLINK
 from tests.support.kafka.java import Java
 from tests.support.node_process import NodeProcess
 
-BROKERS: Final = frozenset({11, 12, 13})
 HEAP_MB: Final = 400
 RUNS: Final = "submitted"
 """The line of a program whose job may run."""
-THREE_REPLICAS: Final = {
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-    "min.insync.replicas": "2",
-}
 
 
 @pytest.fixture
 def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
-    with run_brokers("kvorum", brokers=3, ours=BROKERS, settings=THREE_REPLICAS) as cluster:
-        for topic in (SOURCE, COPIES):
-            cluster.make_topic(topic, ":".join(map(str, sorted(BROKERS))))
+    with copying_brokers(run_brokers) as cluster:
         yield cluster
-        for broker in cluster.brokers.values():
-            assert faults(broker) == []
 
 
 @pytest.mark.slow

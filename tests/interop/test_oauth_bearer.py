@@ -249,7 +249,8 @@ def test_kafkas_tools_are_let_in_or_hear_why_not_as_by_kafka(
 async def test_clients_are_let_in_or_hear_why_not_as_by_kafka(
     sides: Sides, keys: Keys, listener: str
 ) -> None:
-    protocol, token = PROTOCOLS[listener], unsecured()
+    protocol = PROTOCOLS[listener]
+    token = unsecured()
     of_librdkafka: dict[str, str | bool | OauthCallback] = {
         "security.protocol": protocol,
         "ssl.ca.location": str(keys.trusted),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults
+from tests.interop.broker_cluster import THREE_REPLICAS, BrokerCluster, RunBrokers, faults
 from tests.interop.clients.confluent import (
     end_transaction,
     make_topics,
@@ -40,12 +40,6 @@ PATIENT_MS: Final = 600_000
 RECORDS: Final = 4
 """The records of a transaction."""
 BROKERS: Final = frozenset({11, 12, 13})
-THREE_REPLICAS: Final = {
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-    "min.insync.replicas": "2",
-}
 
 
 class Orders:

@@ -408,7 +408,7 @@ def test_a_size_that_is_not_that_of_the_data(tmp_path: Path) -> None:
         Cluster(controllers=3, folder=tmp_path).start()
 
 
-def test_a_size_that_is_no_number_is_refused() -> None:
+def test_a_size_that_is_not_a_number_is_refused() -> None:
     with pytest.raises(TypeError, match="brokers is '2': a whole number is needed"):
         Cluster(brokers=cast("int", "2"))
 

@@ -30,5 +30,5 @@ def test_a_data_source_names_the_extra_that_it_needs(
     )
 
 
-def test_a_name_that_is_no_data_source_is_no_attribute() -> None:
+def test_another_name_is_not_an_attribute() -> None:
     assert not hasattr(kvorum.spark, "KvorumSource")

@@ -7,7 +7,7 @@ the program ends; its next life begins where the group is.
 """
 
 import sys
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 SESSION_TIMEOUT_MS: Final = 6_000
 POLL_S: Final = 0.2
@@ -24,6 +24,18 @@ class CopierArguments(NamedTuple):
     target: str
     hold_s: float
     """The time for which a transaction is held open."""
+
+
+def consumer_settings(arguments: CopierArguments) -> dict[str, Any]:
+    """Return the arguments of a consumer, which kafka-python and aiokafka name alike."""
+    return {
+        "bootstrap_servers": arguments.servers,
+        "group_id": arguments.name,
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "isolation_level": "read_committed",
+        "session_timeout_ms": SESSION_TIMEOUT_MS,
+    }
 
 
 def copier_arguments() -> CopierArguments:

@@ -7,8 +7,8 @@ from typing import Any
 from tests.interop.copiers.arguments import (
     AT_ONCE,
     POLL_S,
-    SESSION_TIMEOUT_MS,
     CopierArguments,
+    consumer_settings,
     copier_arguments,
 )
 
@@ -35,15 +35,7 @@ async def main(arguments: CopierArguments) -> None:
     producer = library.AIOKafkaProducer(
         bootstrap_servers=arguments.servers, transactional_id=arguments.name
     )
-    consumer = library.AIOKafkaConsumer(
-        arguments.source,
-        bootstrap_servers=arguments.servers,
-        group_id=arguments.name,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        isolation_level="read_committed",
-        session_timeout_ms=SESSION_TIMEOUT_MS,
-    )
+    consumer = library.AIOKafkaConsumer(arguments.source, **consumer_settings(arguments))
     async with producer, consumer:
         while True:
             await copy_some(consumer, producer, arguments)

@@ -12,8 +12,8 @@ from typing import Any, Final
 from tests.interop.copiers.arguments import (
     AT_ONCE,
     POLL_S,
-    SESSION_TIMEOUT_MS,
     CopierArguments,
+    consumer_settings,
     copier_arguments,
 )
 from tests.support.waiting import PATIENCE_S
@@ -53,15 +53,7 @@ def main(arguments: CopierArguments) -> None:
         bootstrap_servers=arguments.servers, transactional_id=arguments.name
     )
     producer.init_transactions()
-    consumer = library.KafkaConsumer(
-        arguments.source,
-        bootstrap_servers=arguments.servers,
-        group_id=arguments.name,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        isolation_level="read_committed",
-        session_timeout_ms=SESSION_TIMEOUT_MS,
-    )
+    consumer = library.KafkaConsumer(arguments.source, **consumer_settings(arguments))
     while True:
         copy_some(library, consumer, producer, arguments)
 

@@ -28,7 +28,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient
-from tests.interop.broker_cluster import BrokerCluster
+from tests.interop.broker_cluster import THREE_REPLICAS, BrokerCluster
 from tests.interop.clients.confluent import read_to_end, transactional_producer
 from tests.interop.storms.storm_command import EVERYBODY, StormRun, run_storm, storm_parser
 from tests.interop.written_history import WrittenHistory
@@ -56,12 +56,6 @@ NUMBERS_OF_ONE: Final = 10_000_000
 """The numbers of transfers that one application may use."""
 TRY_S: Final = 5.0
 """The time that a client's call may take before the application is started again."""
-THREE_REPLICAS: Final = {
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-    "min.insync.replicas": "2",
-}
 _PAUSE_S: Final = (1.0, 6.0)
 _DOWN_S: Final = (0.2, 2.0)
 

@@ -186,7 +186,9 @@ class Compared(NamedTuple):
 
 def compared(node: Path, change: Callable[[], None], *, at: Path) -> Compared:
     """Return what `log diff` reads where a node makes a change at a segment."""
-    waiting, warnings, found = [change], list[str](), list[str]()
+    waiting = [change]
+    warnings: list[str] = []
+    found: list[str] = []
 
     def tell(file: Path, _: int) -> None:
         if waiting and file == at:

@@ -12,8 +12,10 @@ from tests.support.batch_maker import make_batch
 from kvorum.cli import INTERRUPTED, dump_log, main
 from kvorum.cli.log_tool import check, diff
 from kvorum.cli.progress import LiveLine, Reading
+from kvorum.inspection.reading import Tell
 from kvorum.storage.names import offset_name
 
+Listen = Callable[[ModuleType, Tell], None]
 Interrupt = Callable[[ModuleType, Path], None]
 
 
@@ -30,14 +32,10 @@ def later(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def interrupt(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
-    """Have a command be interrupted when it tells that it reads a file."""
+def listen(monkeypatch: pytest.MonkeyPatch) -> Listen:
+    """Have a function called with each place that a command has come to."""
 
-    def set_up(command: ModuleType, file: Path) -> None:
-        def tell(read: Path, _position: int) -> None:
-            if read == file:
-                raise KeyboardInterrupt
-
+    def set_up(command: ModuleType, tell: Tell) -> None:
         @contextmanager
         def read_progress(name: str) -> Generator[Reading]:
             reading = Reading(name, LiveLine())
@@ -45,6 +43,20 @@ def interrupt(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
             yield reading
 
         monkeypatch.setattr(command, "read_progress", read_progress)
+
+    return set_up
+
+
+@pytest.fixture
+def interrupt(listen: Listen) -> Interrupt:
+    """Have a command be interrupted when it has come to a file."""
+
+    def set_up(command: ModuleType, file: Path) -> None:
+        def tell(read: Path, _position: int) -> None:
+            if read == file:
+                raise KeyboardInterrupt
+
+        listen(command, tell)
 
     return set_up
 
@@ -103,7 +115,7 @@ def test_the_json_of_an_interrupted_check_has_no_verdict(
 def test_damage_in_the_segment_that_is_being_read_is_reported(
     damaged: Path, interrupt: Interrupt, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The damage is at the begin of a segment, and the interrupt comes behind it."""
+    """The damage is at the beginning of a segment, and the interrupt comes after it."""
     damaged.write_bytes(make_batch(0)[:-1] + b"x" + make_batch(1))
     interrupt(check, damaged)
     assert main(["log", "check", str(damaged)]) == INTERRUPTED
@@ -111,7 +123,7 @@ def test_damage_in_the_segment_that_is_being_read_is_reported(
 
 
 def test_damage_in_a_segment_that_a_node_has_replaced_is_not_reported(
-    damaged: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    damaged: Path, listen: Listen, capsys: pytest.CaptureFixture[str]
 ) -> None:
     damaged.write_bytes(make_batch(0)[:-1] + b"x" + make_batch(1))
 
@@ -121,13 +133,7 @@ def test_damage_in_a_segment_that_a_node_has_replaced_is_not_reported(
         new.replace(damaged)
         raise KeyboardInterrupt
 
-    @contextmanager
-    def read_progress(name: str) -> Generator[Reading]:
-        reading = Reading(name, LiveLine())
-        reading.tell = replace
-        yield reading
-
-    monkeypatch.setattr(check, "read_progress", read_progress)
+    listen(check, replace)
     assert main(["log", "check", str(damaged.parent)]) == INTERRUPTED
     assert "damage:" not in capsys.readouterr().out
 

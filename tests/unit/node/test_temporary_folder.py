@@ -51,7 +51,8 @@ def test_an_interrupted_removal_is_finished_by_the_next_process(
     done_count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file that the next one finds the folder by was removed with all others."""
-    folder, left = used_folder(), iter(range(done_count))
+    folder = used_folder()
+    left = iter(range(done_count))
 
     def interrupted(step: Callable[..., None]) -> Callable[..., None]:
         def take(*arguments: object, **options: object) -> None:
