@@ -318,7 +318,7 @@ async def _report(cluster: EmbeddedCluster, *, as_json: bool, is_kept: bool) -> 
     print(f"  data:                {cluster.folder} ({kept})", flush=True)
     if cluster.security is not None:
         _report_client_settings(cluster)
-    # There is no output at all where the caller has closed it.
+    # A caller may have closed the output, and then it is None.
     if sys.stdout is not None and sys.stdout.isatty():
         from kvorum.cli.dev_status import show_status  # noqa: PLC0415 - slow to import
 

@@ -217,7 +217,8 @@ def with_options_first(
     index = command_index(words, options_with_value)
     if index >= len(words) or words[index] not in commands:
         return list(words)
-    first, kept = list(words[:index]), [words[index]]
+    first = list(words[:index])
+    kept = [words[index]]
     rest = iter(words[index + 1 :])
     for word in rest:
         name, has_value, _ = word.partition("=")

@@ -111,7 +111,8 @@ def _print_json(report: Report) -> None:
 
 def _print_interrupted(error: InterruptedCheckError, *, is_json: bool) -> None:
     """Print what was found before Ctrl-C; no file is called sound, as a part may be unread."""
-    report, reached = error.report, error.reached
+    report = error.report
+    reached = error.reached
     if is_json:
         for finding in report.findings:
             print(json.dumps(_finding_object(finding)))

@@ -84,7 +84,7 @@ class WrongSizeError(ValueError):
 class ClusterSize:
     """The number of nodes of each role.
 
-    Raises WrongSizeError for an invalid one, and TypeError for what is no whole number.
+    Raises WrongSizeError for an invalid one, and TypeError for what is not a whole number.
     """
 
     controllers: int

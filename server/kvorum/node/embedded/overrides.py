@@ -28,7 +28,7 @@ def override_texts(overrides: Mapping[str, OverrideValue]) -> dict[str, str]:
 
     Raises ConfigError for a key that the cluster decides, and for one that no node knows, with the
     nearest known one, unless the overrides name a policy: the key may be its own. Raises TypeError
-    where they are no mapping, and for a key or a value of another type.
+    where they are not a mapping, and for a key or a value of another type.
     """
     texts = texts_of(overrides)
     if decided := sorted(DECIDED_KEYS & texts.keys()):

@@ -158,7 +158,7 @@ def _last_commit(
 
 
 def _actions(path: str, data: bytes) -> list[Action]:
-    """Return the actions of a commit; raises DamagedOutputError for what is no commit."""
+    """Return the actions of a commit; raises DamagedOutputError for what is not a commit."""
     actions: list[Action] = []
     for number, line in enumerate(data.splitlines(), start=1):
         try:
